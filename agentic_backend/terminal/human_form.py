@@ -1,10 +1,11 @@
 """HumanForm: asks the person at the keyboard what an agent waits for."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from agentic_backend.client import Answer, HumanRequest, answer, approve, edit, reject
+from agentic_backend.exact_json import Inexact, read_exactly
+from agentic_backend.invisible_characters import shown, shown_json
 from agentic_backend.protocol.events import Choice, HumanRequests
 from agentic_backend.protocol.frames import Decision
 from agentic_backend.terminal.keyboard import Keyboard
@@ -34,8 +35,7 @@ class HumanForm:
         return [self._call(each) if each.call_id is not None else self._question(each) for each in requests.requests]
 
     def _call(self, request: HumanRequest) -> Decision:
-        args = json.dumps(request.args, indent=2, ensure_ascii=False)
-        self._screen.note(f"Approve {request.name}?\n{args}", "bold")
+        self._screen.note(f"Approve {shown(request.name or '')}?\n{shown_json(request.args, 2)}", "bold")
         if request.question:
             self._screen.note(request.question)
         allowed = [action for action in _ACTIONS if action in request.allowed]
@@ -55,7 +55,7 @@ class HumanForm:
     def _args(self) -> dict[str, Any]:
         while True:
             try:
-                args = json.loads(self._keyboard.read("all arguments, as JSON: "))
+                args = read_exactly(self._keyboard.read("all arguments, as JSON: "))
             except (ValueError, RecursionError) as error:
                 self._screen.fault(f"That is no JSON: {error}")
                 continue
@@ -68,7 +68,7 @@ class HumanForm:
         if request.question:
             self._screen.note(request.question, "bold")
         elif request.value is not None:
-            self._screen.note(json.dumps(request.value, indent=2, ensure_ascii=False), "bold")
+            self._screen.note(shown_json(request.value, 2), "bold")
         if request.choices:
             return answer(request, self._choice([(each.id, _told(each)) for each in request.choices]))
         if schema.get("type") == "object" and schema.get("properties") and isinstance(schema["properties"], dict):
@@ -96,7 +96,7 @@ class HumanForm:
             if each.get("description"):
                 self._screen.note(str(each["description"]))
             hint = "" if name in required else " (may be empty)"
-            prompt = f"{safe_line(str(each.get('title', name)))}{hint}: "
+            prompt = f"{safe_line(shown(str(each.get('title', name))))}{hint}: "
             value = self._value(prompt, each, schema, optional=name not in required)
             if value is not None:
                 made[name] = value
@@ -134,7 +134,9 @@ def value_of(typed: str, schema: dict[str, Any]) -> Any:
     if "boolean" in types and typed.strip().lower() in _YES:
         return _YES[typed.strip().lower()]
     try:
-        return json.loads(typed)
+        return read_exactly(typed)
+    except Inexact as error:
+        raise ValueError(f"This can't be sent exactly: {error}.") from None
     except (ValueError, RecursionError):
         kinds = " or ".join(sorted(types))
         raise ValueError(f"Expected {'y or n' if types == {'boolean'} else f'JSON: {kinds}'}.") from None

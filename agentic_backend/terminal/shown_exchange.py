@@ -1,7 +1,5 @@
 """ShownExchange: the events of one exchange as text."""
 
-import json
-
 from agentic_backend.client import (
     Activity,
     AwaitingHuman,
@@ -15,6 +13,7 @@ from agentic_backend.client import (
     Stream,
 )
 from agentic_backend.growing_text import GrowingText
+from agentic_backend.invisible_characters import shown, shown_json
 from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import FilePart, ImageUrlPart, LinkPart, Part, ToolCallPart, ToolResultPart, text_of
@@ -121,7 +120,7 @@ class ShownExchange:
             if line is not None:
                 self._screen.note(line)
         for source in message.metadata.sources:
-            named = source.get("title") or source.get("file_name") or ""
+            named = source.get("title") or shown(str(source.get("file_name") or ""))
             self._screen.note(safe_line(f"[{source.get('number', '')}] {named} {source.get('url') or ''}"))
 
     def _fail(self, content: str, detail: ErrorDetail | None) -> None:
@@ -154,16 +153,16 @@ def told(part: Part) -> str | None:
     """One line of a part that is no text; None of a text."""
     match part:
         case ToolCallPart():
-            return safe_line(f"→ {part.title or part.name}({_facts(part.args)})")
+            return safe_line(f"→ {shown(part.title or part.name)}({_facts(part.args)})")
         case ToolResultPart():
             took = f" in {part.latency_ms} ms" if part.latency_ms is not None else ""
             return safe_line(f"{'✗' if part.ok is False else '←'}{took} {part.content}")
         case LinkPart():
-            return safe_line(f"{part.title or part.file_name or part.kind} {part.href or ''}", 2_000)
+            return safe_line(f"{part.title or shown(part.file_name or part.kind)} {part.href or ''}", 2_000)
         case ImageUrlPart():
             return safe_line(f"(image) {part.alt or ''} {part.url if not part.url.startswith('data:') else ''}")
         case FilePart():
-            return safe_line(f"(file) {part.name}, {part.size} bytes")
+            return safe_line(f"(file) {shown(part.name)}, {part.size} bytes")
         case _:
             return None
 
@@ -177,4 +176,4 @@ def _style(channel: Channel) -> Style:
 
 
 def _facts(facts: dict[str, object]) -> str:
-    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in facts.items())
+    return ", ".join(f"{shown(name)}={shown_json(value)}" for name, value in facts.items())

@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from agentic_backend.errors import BadFrame
+from agentic_backend.exact_json import read_exactly
+from agentic_backend.invisible_characters import shown, shown_json
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.transports.asked_value import unshown_of
 from agentic_backend.transports.classic_schema import choices_of, is_text
@@ -108,7 +108,7 @@ def _question(request: HumanRequest, title: str | None) -> str:
     question = request.question or ("May this tool run?" if request.call_id is not None else "")
     value = request.value
     if request.call_id is not None:
-        question = f"{question}\n\n{request.name}:\n\n{_block(request.args)}"
+        question = f"{question}\n\n{shown(request.name or '')}:\n\n{_block(request.args)}"
     elif isinstance(value, str) and value.startswith(question.removesuffix("…")):
         # The question may be the beginning of a long text.
         return value
@@ -118,8 +118,8 @@ def _question(request: HumanRequest, title: str | None) -> str:
 
 
 def _block(value: Any) -> str:
-    """The value as indented code, which no text in it can end: JSON escapes its line breaks."""
-    lines = json.dumps(value, indent=2, ensure_ascii=False, default=str).split("\n")
+    """The value as indented code, which no text in it can end: JSON escapes its line breaks, and what nobody sees."""
+    lines = shown_json(value, 2).split("\n")
     return "\n".join(f"    {line}" for line in lines)
 
 
@@ -159,8 +159,8 @@ def _json_answer(payload: Mapping[str, Any]) -> Any:
     if not isinstance(given, str):
         return given
     try:
-        return orjson.loads(given)
-    except (orjson.JSONDecodeError, RecursionError):
+        return read_exactly(given)
+    except (ValueError, RecursionError):
         # The answer's schema says whether a text will do.
         return given
 

@@ -1,11 +1,13 @@
 """What a person types is a value of whatever schema an agent asks with."""
 
+import json
 from io import StringIO
 from typing import Any
 
 import pytest
+from support.unseen_characters import UNSEEN, code
 
-from agentic_backend.client import Answer, HumanRequest
+from agentic_backend.client import Answer, HumanRequest, edit
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.terminal.human_form import HumanForm, value_of
 from agentic_backend.terminal.keyboard import Keyboard
@@ -41,6 +43,34 @@ def test_what_is_no_value_is_told_by_its_kinds() -> None:
         value_of("[" * 200_000, {"type": "array"})
     with pytest.raises(ValueError, match=r"^Expected one of 1, two\.$"):
         value_of("3", {"enum": [1, "two"]})
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e400", str(2**63)])
+def test_a_number_that_would_not_arrive_as_it_is_is_asked_for_again(
+    number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="can't be sent exactly"):
+        value_of(number, {"type": "number"})
+    monkeypatch.setattr("sys.stdin", StringIO(f'e\n{{"n": [{number}]}}\n{{"n": [7]}}\n'))
+    request = HumanRequest(interrupt_id="i", call_id="c", name="pay", args={}, args_sha256="0" * 64, allowed=["edit"])
+    errors = StringIO()
+    [made] = HumanForm(Screen(StringIO(), errors), Keyboard()).fill(HumanRequests(requests=[request]))
+    assert made == edit(request, {"n": [7]})
+    assert "That is no JSON" in errors.getvalue()
+
+
+@pytest.mark.parametrize("character", UNSEEN.values(), ids=UNSEEN)
+def test_a_call_is_shown_with_all_that_nobody_sees(character: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("y\n"))
+    args = {f"to{character}": f"ann{character}bob"}
+    request = HumanRequest(
+        interrupt_id="i", call_id="c", name=f"pay{character}", args=args, args_sha256="0" * 64, allowed=["approve"]
+    )
+    notes = StringIO()
+    HumanForm(Screen(StringIO(), notes), Keyboard()).fill(HumanRequests(requests=[request]))
+    first, _, shown = notes.getvalue().partition("\n")
+    assert first == f"Approve pay{code(character)}?"
+    assert shown.isascii() and json.loads(shown) == args
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ async def test_an_approval_is_shown_without_what_a_terminal_obeys(
         await chat.until("Approve send_email?")
         await chat.until("y = yes, n = no, e = other arguments: ")
         chat.type("y\r")
-        await chat.until("sent to ann\\x1b[2Jbob")
+        await chat.until("sent to ann\\u{1b}[2Jbob")
         await chat.until("> ")
         chat.type(calls(("send_email", {"to": "eve"})) + "\r")
         await chat.until("y = yes")

@@ -37,7 +37,7 @@ async def test_an_ask_that_fails_is_told_and_the_next_one_is_asked(server: Runni
 async def test_nothing_that_a_terminal_obeys_is_written(server: RunningServer, tmp_path: Path) -> None:
     lines = "repeat after me: \x1b[31mred\x1b]0;title\x07 \u202egreen\n/history\n"
     ended = await piped("--url", server.address, lines=lines, cwd=tmp_path)
-    assert "\\x1b[31mred\\x1b]0;title\\x07 \\u202egreen" in ended.output
+    assert "\\u{1b}[31mred\\u{1b}]0;title\\u{7} \\u{202e}green" in ended.output
     assert not {"\x1b", "\x07", "\u202e"} & set(ended.output + ended.errors)
     assert ended.status == 0
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from graphs.older_questions import AGENTS, DETAILS, LONG, MANY, OTHER, WITH_DETAILS
+from support import acting_agents
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, WHY, calls, runs
 from support.chat_client import Event, final_text
 from support.older_client import OlderClient, older_client
 from support.running_server import RunningServer, running_server
+from support.unseen_characters import UNSEEN, code
 
 ANN = {"to": "ann@example.org", "body": "```\nHello", "copies": 1}
 FILE = {"path": "/tmp/x"}
@@ -26,7 +28,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 async def server(tmp_path: Path, notes: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=[*ENTRIES, *AGENTS]) as server:
+    async with running_server(tmp_path, agents=[*ENTRIES, *acting_agents.ENTRIES, *AGENTS]) as server:
         yield server
 
 
@@ -249,3 +251,26 @@ async def test_decisions_in_the_newer_form_are_understood_too(server: RunningSer
         answers = {event["payload"]["requests"][0]["interrupt_id"]: "Ann"}
         await client.send({"type": "human_resume", **names, "payload": {"answers": answers}})
         assert await ended(client, event) == "'Ann'"
+
+
+async def test_a_call_is_shown_with_all_that_nobody_sees(server: RunningServer, notes: Path) -> None:
+    unseen = "".join(UNSEEN.values())
+    action = {"action": f"pay{unseen}", "args": {f"to{unseen}": unseen}}
+    async with older_client(server.address) as client:
+        event = await asked(client, "acting", json.dumps(action))
+        question = event["payload"]["question"]
+        name, _, args = question.lstrip().partition(":\n\n")
+        assert name.rpartition("\n")[2] == f"pay{''.join(map(code, UNSEEN.values()))}"
+        assert args.isascii() and json.loads(args) == action["args"]
+        await client.answer(event, choice="approve")
+        await ended(client, event)
+    assert notes.read_bytes().decode() == f"{action['action']} {json.dumps(action['args'])}\n"
+
+
+async def test_an_answer_with_an_integer_beyond_64_bits_is_refused_and_the_question_waits_on(
+    server: RunningServer,
+) -> None:
+    async with older_client(server.address) as client:
+        event = await asked(client, "number")
+        await client.answer(event, answer=str(2**64 + 1))
+        assert (await client.until("error"))["code"] == "bad_frame"

@@ -13,7 +13,7 @@ from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.args_hash import args_sha256
 from agentic_backend.streaming.input_schemas import args_schema, decision_schemas, message_schema
-from agentic_backend.streaming.json_form import is_readable, json_form
+from agentic_backend.streaming.json_form import exact_form, is_readable, json_form
 from agentic_backend.streaming.wording import items, mappings, worded
 
 ACTIONS = ("approve", "reject", "edit")
@@ -37,10 +37,10 @@ def place(interrupt: Interrupt, index: int) -> str:
 def call_request(
     interrupt: Interrupt, index: int, name: Any, args: Any, allowed: Iterable[str], **more: Any
 ) -> HumanRequest:
-    """The request to decide on a call. Arguments that can't be shown can't be approved."""
-    shown = json_form(args or {})
+    """The request to decide on a call. Arguments that can't be shown as they are can't be approved."""
+    shown, is_exact = exact_form(args or {})
     shown = shown if isinstance(shown, dict) else {"value": shown}
-    may = set(allowed) - (set() if is_readable(shown) else {"approve"})
+    may = set(allowed) - (set() if is_exact and is_readable(shown) else {"approve"})
     fields = {"call_id": place(interrupt, index), **more}
     return HumanRequest(
         interrupt_id=interrupt.id,

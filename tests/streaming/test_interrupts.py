@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,6 +119,34 @@ def test_a_call_is_named_by_its_own_id_where_a_frame_can_name_it_so() -> None:
         "i1:0",
         "c" * 128,
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [(math.nan, None), (-math.inf, None), (2**63, str(2**63)), (-(2**70), str(-(2**70))), ("\ud800", "\ufffd")],
+)
+@pytest.mark.parametrize("args", [lambda one: {"n": one}, lambda one: {"n": [{"m": one}]}])
+def test_what_is_not_shown_as_it_is_can_be_edited_or_rejected_and_not_approved(
+    args: Callable[[Any], dict[Any, Any]], given: Any, shown: Any
+) -> None:
+    batch = {
+        "action_requests": [{"name": "send", "args": args(given)}],
+        "review_configs": [{"action_name": "send", "allowed_decisions": ["approve", "edit", "reject"]}],
+    }
+    one_call = approval(to="ann").value | {"args": args(given)}
+    for value in (batch, one_call, {"action_request": {"action": "send", "args": args(given)}}):
+        [request] = asks(value)
+        assert request.allowed == ["reject", "edit"]
+        assert request.args == args(shown)
+
+
+def test_of_two_keys_that_are_shown_alike_neither_is_approved() -> None:
+    [request] = asks(approval(to="ann").value | {"args": dict(zip(("\ud800", "\ufffd"), ("ann", "bob"), strict=True))})
+    assert request.allowed == ["reject", "edit"]
+    [request] = asks(approval(to="ann").value | {"args": {"\udfff": 1}})
+    assert request.allowed == ["reject", "edit"]
+    [request] = asks(approval(to="ann").value | {"args": {"n": [2**63 - 1, 1e300, -0.0, "\u200b"]}})
+    assert request.allowed == ["approve", "reject", "edit"]
 
 
 def test_calls_of_one_id_are_told_from_each_other_and_decided_on_one_by_one() -> None:

@@ -24,6 +24,7 @@ from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.config.permissions import means
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.exact_json import INEXACT, all_exact
 from agentic_backend.mcp import NUMBERED, POLICY_NAMES, numbered_names, policy_names
 
 Result = ToolMessage | Command[Any]
@@ -39,6 +40,8 @@ class ToolApproval(HumanInTheLoopMiddleware[Any, Any, Any]):
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
         if not self._asks(request):
             return handler(request)
+        if not all_exact(request.tool_call["args"]):
+            return _refused(request)
         return super().wrap_tool_call(_shown(request), lambda decided: handler(replace(decided, tool=request.tool)))
 
     async def awrap_tool_call(
@@ -46,6 +49,8 @@ class ToolApproval(HumanInTheLoopMiddleware[Any, Any, Any]):
     ) -> Result:
         if not self._asks(request):
             return await handler(request)
+        if not all_exact(request.tool_call["args"]):
+            return _refused(request)
         return await super().awrap_tool_call(
             _shown(request), lambda decided: handler(replace(decided, tool=request.tool))
         )
@@ -149,6 +154,16 @@ def _shown(request: ToolCallRequest) -> ToolCallRequest:
         inlined = {key: value for key, value in inlined.items() if key not in ("$defs", "definitions")}
         described = described if _has_references(inlined) else inlined
     return replace(request, tool=request.tool.model_copy(update={"args_schema": described}))
+
+
+def _refused(request: ToolCallRequest) -> ToolMessage:
+    """What the model gets for a call whose arguments nobody can be shown as they are."""
+    call = request.tool_call
+    content = (
+        f"{call['name']} has not run: its arguments have {INEXACT}, so that nobody can be asked about them. "
+        "Send the number as a text, or another one."
+    )
+    return ToolMessage(content, name=call["name"], tool_call_id=call["id"], status="error")
 
 
 def _has_references(schema: Any) -> bool:

@@ -1,5 +1,6 @@
 """Tools that require approval: asked about whoever brings them, by whatever path; none runs unasked."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -345,3 +346,16 @@ async def test_the_tools_of_a_crew_are_its_own_entries_affair_also_where_its_gra
     bare = entry_of(Nodes, "chief", type="leader", crew=["scout"], require_approval=["look"])
     with pytest.raises(AgentUnavailable, match="of the tool 'look', which it does not have"):
         await use(agent_factory(), CatalogAgent(bare.settings, bare.target, [member]), "s1")
+
+
+@pytest.mark.parametrize("times", [math.nan, -math.inf, 2**63])
+async def test_a_call_that_nobody_can_be_shown_is_refused_and_its_model_told_how_to_make_it(times: float) -> None:
+    ran = Ran()
+    calls = [call("send", "c1", to="ann", times=times), call("drop", "c2", to="bob")]
+    tools = [ran.tool("send"), ran.tool("drop")]
+    graph = await built(entry_of(agent(asks_about(calls), tools), require_approval=["send"]))
+    assert await graph.ask() == []
+    refused, dropped = await graph.results()
+    assert "send has not run" in refused and "Send the number as a text" in refused
+    assert dropped == "drop is done"
+    assert ran == [("drop", {"to": "bob", "times": 1})]

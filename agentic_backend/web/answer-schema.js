@@ -15,7 +15,7 @@
  */
 
 import { parseExactly } from "./client/exact-json.js";
-import { formatJson } from "./format.js";
+import { editableJson } from "./format.js";
 import { t } from "./i18n.js";
 
 const MOST_FIELDS = 40;
@@ -47,7 +47,22 @@ export function enteredFor(form, value) {
   if (!form.isObject) return null;
   const entered = enteredOf(form, value);
   const { answer, problems } = answerIn(form, entered);
-  return problems || canonical(answer) !== canonical(value) ? null : entered;
+  return problems || canonical(answer) !== canonical(value) || !isKept(form, entered) ? null : entered;
+}
+
+/** Whether HTML's inputs keep what is entered: no textarea has a carriage return, no line breaks, no date words. */
+const isKept = (form, entered) =>
+  form.fields.every((field) => {
+    const text = enteredIn(entered, field);
+    if (field.kind === "object") return isKept(field.form, text);
+    if (typeof text !== "string" || text === "") return true;
+    if (field.inputType === "date") return isDate(text);
+    return field.inputType ? !/\s/.test(text) : !text.includes("\r");
+  });
+
+function isDate(text) {
+  const at = new Date(`${text}T00:00Z`);
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
 }
 
 function enteredOf(form, value) {
@@ -113,7 +128,7 @@ function initialOf({ kind, options, form }, given) {
       return isObject(given) ? enteredOf(form, given) : {};
   }
   if (given === undefined || given === null) return "";
-  return kind === "text" && typeof given === "string" ? given : formatJson(given);
+  return kind === "text" && typeof given === "string" ? given : editableJson(given);
 }
 
 const placesOf = (options, values) =>
@@ -220,16 +235,17 @@ const isUntouched = (form, entered) =>
 
 /**
  * `{value}` or `{problem}`. Integers are exact, also where they are too large for a JavaScript number. JSON knows
- * neither `+1` nor `.5` nor `007`.
+ * neither `+1` nor `.5` nor `5.` nor `007`.
  */
 function numberIn(entered) {
   const text = entered
     .trim()
     .replace(/^\+/, "")
-    .replace(/^(-?)0+(?=\d)/, "$1");
-  if (INTEGER.test(text)) return jsonIn(text);
-  const value = Number(text);
-  return Number.isFinite(value) ? { value } : { problem: t("This number is too large.") };
+    .replace(/^(-?)0+(?=\d)/, "$1")
+    .replace(/^-?(?=\.)/, "$&0")
+    .replace(/\.(?!\d)/, "");
+  if (!INTEGER.test(text) && !Number.isFinite(Number(text))) return { problem: t("This number is too large.") };
+  return jsonIn(text);
 }
 
 function jsonIn(entered) {

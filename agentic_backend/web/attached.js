@@ -1,6 +1,6 @@
 /** The files that belong to a message, and the words for what may be attached. Pure. */
 
-import { formatBytes } from "./format.js";
+import { formatBytes, visible } from "./format.js";
 import { t } from "./i18n.js";
 
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -11,7 +11,7 @@ export const isImage = ({ mime }) => IMAGES.has(mime);
 export const attachedTo = (parts) =>
   parts
     .filter(({ type }) => type === "file")
-    .map(({ attachment_id: id, name, mime, size }) => ({ id, name, mime, size }));
+    .map(({ attachment_id: id, name, mime, size }) => ({ id, name: visible(name), mime, size }));
 
 /** The parts that are shown beside the files: an image's `image_url` is the same as its file. */
 export const besideFiles = (parts) =>

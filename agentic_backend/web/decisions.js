@@ -5,6 +5,11 @@
 import { decided, openApprovals, openKeys, payloadOf, requestKey, undecided } from "./client/approvals.js";
 import { RESTARTING } from "./client/asks.js";
 import { DecisionQueue } from "./client/decision-queue.js";
+import { isExact } from "./client/exact-json.js";
+
+/** How a call may be decided here: only to reject it, where the browser can't show its numbers as they are. */
+export const allowedOf = ({ args, allowed }) =>
+  isExact(args) ? allowed : allowed.filter((action) => action === "reject");
 
 export class Decisions {
   #queue;

@@ -88,24 +88,48 @@ export function dayGroup(timestamp, now = new Date()) {
   return t("Older");
 }
 
-/** The entries of an object in one line. */
-export const formatEntries = (entries) =>
-  Object.entries(entries)
-    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
-    .join(", ");
-
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/gu;
-
-/**
- * The text with everything that a reader could not see, or that would turn what they see around, as an escape: what is
- * approved must be what is shown. Line breaks and tabs stay.
- */
-export const visible = (text) =>
-  text.replace(INVISIBLE, (sign) =>
-    sign === "\n" || sign === "\t" ? sign : `\\u{${sign.codePointAt(0).toString(16)}}`,
+/** The entries of an object in one line, at most `longest` characters of them. */
+export const formatEntries = (entries, longest = Infinity) =>
+  visible(
+    Object.entries(entries)
+      .map(([name, value]) => `${name}: ${typeof value === "string" ? value.slice(0, longest) : JSON.stringify(value)}`)
+      .join(", ")
+      .slice(0, longest),
   );
 
+/**
+ * Every character that a reader could not see, could not tell from U+0020, or that would turn round what they see: by
+ * Unicode's names of properties, as of the browser's version, and some that are drawn as nothing. The server's list is
+ * agentic_backend/invisible_characters.py, which also says where which of them are shown; a test compares the two.
+ */
+const INVISIBLE =
+  /(?! )[\p{Z}\p{C}\p{Default_Ignorable_Code_Point}\u2800\ufffc\u{16fe4}\u{13441}\u{13442}\u{1d159}]/gu;
+const OF_LINES = /[\t\n]/;
+const OF_PROSE = /[\t\n\p{Zs}\u200c\u200d\ufe0e\ufe0f]/u;
+
+const coded = (text, stays) =>
+  text.replace(INVISIBLE, (sign) => (stays?.test(sign) ? sign : `\\u{${sign.codePointAt(0).toString(16)}}`));
+
+/** A name or another text in one line, with what is invisible as its code: what is approved must be what is shown. */
+export const visible = (text) => coded(text);
+
+/** The same for a value: its line feeds and tabs stay. */
+export const visibleLines = (text) => coded(text, OF_LINES);
+
+/** The same for prose, in which spaces, joiners and the selectors of emoji stay too: nobody consents to its letters. */
+export const visibleProse = (text) => coded(text, OF_PROSE);
+
 export const formatJson = (value) => JSON.stringify(value, null, 2);
+
+/** The same with what is invisible as JSON's escapes: to be seen and edited, and read as the same value. */
+export const editableJson = (value) =>
+  formatJson(value).replace(INVISIBLE, (sign) =>
+    sign === "\n"
+      ? sign
+      : [...Array(sign.length).keys()]
+          .map((unit) => `\\u${sign.charCodeAt(unit).toString(16).padStart(4, "0")}`)
+          .join(""),
+  );
 
 /** `href` if it leads to a web or mail address, else null: a link may come from anywhere. */
 export function safeHref(href) {

@@ -4,6 +4,7 @@
  * Pure. Of what tools found, only what the answer names is a source of it, as long as it names anything.
  */
 
+import { visible } from "./format.js";
 import { textOf } from "./timeline.js";
 
 /** `[1]` or `[1, 2]`, which is no link. */
@@ -39,16 +40,18 @@ export function withoutListed(exchange, items) {
 
 export const isCitation = ({ type, kind }) => type === "link" && kind === "citation";
 
+const seen = (fileName) => fileName && visible(fileName);
+
 const fromMetadata = ({ number, title, name, file_name: fileName, url, href, cited_text: text }) => ({
   number,
-  title: title ?? name ?? fileName,
+  title: title ?? name ?? seen(fileName),
   href: href ?? url,
   text,
 });
 
 const fromLink = ({ source_id: id, title, file_name: fileName, href }) => ({
   number: /^\d{1,3}$/.test(id ?? "") ? Number(id) : undefined,
-  title: title || fileName,
+  title: title || seen(fileName),
   href,
 });
 

@@ -1,8 +1,9 @@
 /**
- * JSON whose numbers stay what they are: integers too large for a JavaScript number keep all their digits.
+ * JSON whose numbers stay what they are: large ones, which JavaScript would round or write in another form, keep their
+ * text.
  *
  * What a person approves of must be shown exactly, and an edit must not change what it doesn't touch. Where a runtime
- * doesn't know `JSON.rawJSON` (Node 20), such integers are rounded as by `JSON.parse`.
+ * doesn't know `JSON.rawJSON` (Node 20), large integers are rounded as by `JSON.parse`; see `isExact`.
  */
 
 const LONG_NUMBER = /\d{16}|\de\+?\d{2}/i;
@@ -11,7 +12,7 @@ const LONG_NUMBER = /\d{16}|\de\+?\d{2}/i;
 const rawJSON = /** @type {any} */ (JSON).rawJSON;
 
 /**
- * Like `JSON.parse`; such an integer is a `JSON.rawJSON`, which `JSON.stringify` writes as it came. Throws SyntaxError
+ * Like `JSON.parse`; a large number is a `JSON.rawJSON`, which `JSON.stringify` writes as it came. Throws SyntaxError
  * also for a number that would become infinite, because JSON has no such value.
  *
  * @param {string} text
@@ -29,7 +30,18 @@ export function parseExactly(text) {
  * @returns {T}
  */
 export function jsonCopy(value) {
-  return parseExactly(JSON.stringify(value));
+  return parseExactly(JSON.stringify(value, finite));
+}
+
+/**
+ * JSON.stringify would write null for NaN and infinities.
+ *
+ * @param {string} _name
+ * @param {unknown} value
+ */
+function finite(_name, value) {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`JSON has no ${value}`);
+  return value;
 }
 
 /**
@@ -42,5 +54,21 @@ function exactly(_name, value, context) {
   const source = context?.source ?? "";
   const isInteger = /^-?\d+$/.test(source);
   if (!Number.isFinite(value) && !(isInteger && rawJSON)) throw new SyntaxError("a number is too large");
-  return !Number.isSafeInteger(value) && isInteger && rawJSON ? rawJSON(source) : value;
+  // Also of 1e20, which JSON.stringify would write as an integer of 21 digits.
+  return isLarge(value) && rawJSON ? rawJSON(source) : value;
+}
+
+/** @param {number} value */
+const isLarge = (value) => !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value));
+
+/**
+ * Whether every number in a value that `parseExactly` made is the one in its text. Where a runtime doesn't know
+ * `JSON.rawJSON`, that can't be told of large ones.
+ *
+ * @param {unknown} value
+ * @returns {boolean}
+ */
+export function isExact(value) {
+  if (typeof value === "number") return !isLarge(value);
+  return typeof value !== "object" || value === null || Object.values(value).every(isExact);
 }

@@ -5,7 +5,8 @@
  */
 
 import { unshownOf } from "../asked-value.js";
-import { formatAhead, formatTime, visible } from "../format.js";
+import { allowedOf } from "../decisions.js";
+import { formatAhead, formatTime, visible, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { AnswerForm } from "./answer-form.js";
 import { Arguments } from "./arguments.js";
@@ -45,7 +46,7 @@ export function Approval({ approval, call, waiting, onDecide, stopping }) {
       <h3 id=${title}><${Icon} name="hand" /><${Title} request=${request} toolTitle=${call?.title} title=${waiting?.title} /></h3>
       ${waiting?.expires_at && html`<${Expiry} at=${waiting.expires_at} />`}
     </header>
-    ${request.question && html`<p class="why" data-testid="approval-question">${visible(request.question)}</p>`}
+    ${request.question && html`<p class="why" data-testid="approval-question">${visibleProse(request.question)}</p>`}
     ${request.name && writing !== "edit" && html`<${Arguments} args=${request.args} />`}
     ${unshown && html`<${Arguments} args=${unshown} testId="asked-value" />`}
     ${
@@ -78,7 +79,7 @@ export function Approval({ approval, call, waiting, onDecide, stopping }) {
 
 /** A tool's title is its server's word: beside it stands the name, which says what is called. */
 function Title({ request: { name }, toolTitle, title }) {
-  if (!name) return title || t("The agent asks");
+  if (!name) return title ? visibleProse(title) : t("The agent asks");
   return html`<span>
     ${toolTitle && html`${visible(toolTitle)} `}<code>${visible(name)}</code> ${t("needs your approval")}
   </span>`;
@@ -93,7 +94,8 @@ function Expiry({ at }) {
 }
 
 function CallDecision({ request, writing, edited, stopping, onWriting, onEdited, onDecide }) {
-  const { args, allowed, response_schema: schema } = request;
+  const { args, response_schema: schema } = request;
+  const allowed = allowedOf(request);
   if (writing === "reject") {
     const reject = (message) => onDecide({ action: "reject", ...(message && { message }) });
     return html`<${RejectForm} onReject=${reject} onCancel=${() => onWriting(null)} />`;
@@ -146,7 +148,7 @@ function QuestionDecision({ request: { choices, response_schema: schema }, enter
     ${choices.map(
       ({ id, label, description }) => html`<li key=${id}>
         <button type="button" data-testid="choice" disabled=${stopping} onClick=${() => answer(id)}>
-          <strong>${visible(label)}</strong>${description && html`<span class="muted">${visible(description)}</span>`}
+          <strong>${visibleProse(label)}</strong>${description && html`<span class="muted">${visibleProse(description)}</span>`}
         </button>
       </li>`,
     )}

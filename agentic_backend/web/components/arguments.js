@@ -1,6 +1,6 @@
 /** The arguments of a call, or other named values: exact and readable; long ones are folded. */
 
-import { formatCount, formatJson, visible } from "../format.js";
+import { formatCount, formatJson, visible, visibleLines } from "../format.js";
 import { t } from "../i18n.js";
 import { html, useId, useState } from "./html.js";
 
@@ -13,7 +13,7 @@ export function Arguments({ args, testId = "approval-args" }) {
   return html`<dl class="arguments" data-testid=${testId}>
     ${entries.map(
       ([name, value]) => html`<div key=${name}>
-        <dt>${visible(name)}</dt>
+        <dt>${visible(isPlainName(name) ? name : JSON.stringify(name))}</dt>
         <dd><${Value} value=${value} /></dd>
       </div>`,
     )}
@@ -23,7 +23,7 @@ export function Arguments({ args, testId = "approval-args" }) {
 function Value({ value }) {
   const id = useId();
   const [unfolded, setUnfolded] = useState(false);
-  const text = visible(isPlain(value) ? value : formatJson(value));
+  const text = visibleLines(isPlain(value) ? value : formatJson(value));
   const isLong = text.length > LONG_CHARACTERS || text.split("\n").length > LONG_LINES;
   return html`<pre id=${id} class=${isLong && !unfolded ? "value folded" : "value"}>${text}</pre>
     ${
@@ -39,6 +39,9 @@ function Value({ value }) {
       </button>`
     }`;
 }
+
+/** Whether one sees where a name begins and ends. */
+const isPlainName = (name) => name !== "" && name === name.trim();
 
 /** A text that can stand without quotes: nobody would take it for a number, say, or for nothing. */
 function isPlain(value) {

@@ -1,7 +1,7 @@
 /** What is attached to what is written: the button, the files with their progress, and the area that takes drops. */
 
 import { isImage, whatFits } from "../attached.js";
-import { formatBytes } from "../format.js";
+import { formatBytes, visible } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { useImage } from "./attachment-list.js";
 import { html, useEffect, useId, useRef, useState } from "./html.js";
@@ -78,8 +78,9 @@ function Upload({ upload: { key, name, size, progress, error, preview }, attachm
 }
 
 function FileWords({ file, children }) {
+  const name = visible(file.name);
   return html`<span class="file-words">
-    <span class="file-name" dir="auto" title=${file.name}>${file.name}</span>
+    <span class="file-name" dir="auto" title=${name}>${name}</span>
     ${children ?? html`<span class="muted">${formatBytes(file.size)}</span>`}
   </span>`;
 }

@@ -1,6 +1,7 @@
 /** Several calls that wait may be decided at once. */
 
 import { openApprovals } from "../client/approvals.js";
+import { allowedOf } from "../decisions.js";
 import { plural, t } from "../i18n.js";
 import { RejectForm } from "./decision-forms.js";
 import { useFocusBack } from "./focus.js";
@@ -12,7 +13,7 @@ export function DecideAll({ exchange, onDecide }) {
   const buttons = useRef(null);
   useFocusBack(buttons, rejecting ? "reject-all" : null);
   const open = openApprovals(exchange);
-  const allow = (action) => open.length > 1 && open.every(({ request }) => request.allowed.includes(action));
+  const allow = (action) => open.length > 1 && open.every(({ request }) => allowedOf(request).includes(action));
   const decide = (decision) => onDecide(open.map(({ request }) => ({ request, decision })));
   if (!allow("approve") && !allow("reject")) return null;
   if (rejecting && allow("reject")) {

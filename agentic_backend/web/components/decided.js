@@ -1,6 +1,6 @@
 /** What a person has decided, in one line. */
 
-import { visible } from "../format.js";
+import { visible, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -25,7 +25,7 @@ export function Decided({ request, decision, isSent }) {
     <span class="mark">${isSent ? html`<span class="spinner" />` : html`<${Icon} name=${icon} />`}</span>
     <p>
       <span class="decided-how">${done}</span>${" "}
-      ${request.name ? html`<code>${visible(request.name)}</code>` : visible(request.question ?? "")}${" "}
+      ${request.name ? html`<code>${visible(request.name)}</code>` : visibleProse(request.question ?? "")}${" "}
       <${Said} request=${request} decision=${decision} />
     </p>
   </section>`;
@@ -34,9 +34,9 @@ export function Decided({ request, decision, isSent }) {
 function Said({ request: { choices }, decision }) {
   if (decision?.action === "answer") {
     const chosen = choices?.find(({ id }) => id === decision.answer)?.label;
-    return html`<strong class="said">${visible(chosen ?? inWords(decision.answer))}</strong>`;
+    return html`<strong class="said">${visibleProse(chosen ?? inWords(decision.answer))}</strong>`;
   }
-  return decision?.message ? html`<q class="said">${visible(decision.message)}</q>` : null;
+  return decision?.message ? html`<q class="said">${visibleProse(decision.message)}</q>` : null;
 }
 
 function inWords(answer) {

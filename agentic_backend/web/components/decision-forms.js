@@ -2,9 +2,9 @@
 
 import { answerIn, enteredFor, formOf } from "../answer-schema.js";
 import { parseExactly } from "../client/exact-json.js";
-import { formatJson } from "../format.js";
+import { editableJson } from "../format.js";
 import { plural, t } from "../i18n.js";
-import { FieldsForm } from "./fields.js";
+import { FieldsForm, Unseen } from "./fields.js";
 import { html, useId, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 
 /** A form that its own button has opened: it takes the focus, and Escape closes it wherever in it the focus is. */
@@ -51,7 +51,7 @@ export function EditForm({ args, schema, written, onWrite, onEdit, onCancel }) {
     ${t("Cancel")}
   </button>`;
   if (!initial || written?.text !== undefined) {
-    const text = written?.text ?? formatJson(args);
+    const text = written?.text ?? editableJson(args);
     return html`<${Opened} key="json" onCancel=${onCancel}>
       <${JsonForm} text=${text} onWrite=${onWrite} onEdit=${onEdit} onCancel=${onCancel} />
     <//>`;
@@ -68,7 +68,7 @@ export function EditForm({ args, schema, written, onWrite, onEdit, onCancel }) {
       type="button"
       class="link-button"
       data-testid="edit-as-json"
-      onClick=${() => onWrite({ text: formatJson(answerIn(form, written?.entered ?? initial).answer ?? args) })}
+      onClick=${() => onWrite({ text: editableJson(answerIn(form, written?.entered ?? initial).answer ?? args) })}
     >
       ${t("Edit as JSON")}
     </button>
@@ -124,6 +124,7 @@ export function WritingForm({ label, text, rows, isCode, testId, problem, submit
       onInput=${({ target }) => onWrite(target.value)}
       onKeyDown=${typed}
     />
+    ${isCode && html`<${Unseen} text=${text} />`}
     ${problem && html`<p class="problem" id=${`${id}-problem`} role="status" data-testid="edit-problem">${problem}</p>`}
     <div class="approval-actions">
       ${children}

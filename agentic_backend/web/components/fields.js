@@ -1,7 +1,7 @@
 /** The form of a value that has a JSON Schema; see answer-schema.js. */
 
 import { answerIn, enteredIn } from "../answer-schema.js";
-import { visible } from "../format.js";
+import { visible, visibleLines, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { NEITHER, YES_AND_NO } from "../yes-and-no.js";
 import { html, useId, useState } from "./html.js";
@@ -43,7 +43,7 @@ function Group({ field, value, problem = {}, onEnter }) {
   const id = useId();
   return html`<fieldset class="answer-group" aria-describedby=${field.help && id} data-testid="answer-group">
     <legend>${visible(field.label)}<${Optional} field=${field} /></legend>
-    ${field.help && html`<p class="muted" id=${id}>${visible(field.help)}</p>`}
+    ${field.help && html`<p class="muted" id=${id}>${visibleProse(field.help)}</p>`}
     <${Fields} form=${field.form} entered=${value} problems=${problem} onEnter=${onEnter} />
   </fieldset>`;
 }
@@ -61,10 +61,20 @@ function Field({ field, value, problem, onEnter }) {
   const Input = INPUTS[field.kind] ?? Words;
   return html`<div class="answer-field" data-testid="answer-field" data-kind=${field.kind}>
     <label for=${id} id=${`${id}-label`}>${visible(field.label)}<${Optional} field=${field} /></label>
-    ${field.help && html`<p class="muted" id=${`${id}-help`}>${visible(field.help)}</p>`}
+    ${field.help && html`<p class="muted" id=${`${id}-help`}>${visibleProse(field.help)}</p>`}
     <${Input} id=${id} field=${field} value=${value} marks=${marks} onEnter=${onEnter} />
+    <${Unseen} text=${value} />
     ${problem && html`<p class="problem" id=${`${id}-problem`} role="alert" data-testid="answer-problem">${problem}</p>`}
   </div>`;
+}
+
+/** What a field of HTML doesn't show of the text in it. */
+export function Unseen({ text }) {
+  const shown = typeof text === "string" ? visibleLines(text) : text;
+  return (
+    shown !== text &&
+    html`<div class="unseen muted" role="note" data-testid="unseen">${t("With invisible characters:")} <code>${shown}</code></div>`
+  );
 }
 
 const Optional = ({ field }) => !field.isRequired && html`<span class="muted"> ${t("(optional)")}</span>`;

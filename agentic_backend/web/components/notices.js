@@ -1,7 +1,7 @@
 /** What is not an answer: activities and errors. */
 
 import { errorText } from "../error-words.js";
-import { formatAhead, formatEntries, visible } from "../format.js";
+import { formatAhead, formatEntries, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { CopyButton } from "./copy-button.js";
 import { html } from "./html.js";
@@ -90,7 +90,7 @@ function nextStep({ code, retryable, whose, retry_after_s: after }) {
 }
 
 function Detail({ type, text, where }) {
-  return html`<pre class="error-detail" data-testid="error-detail">${visible(
+  return html`<pre class="error-detail" data-testid="error-detail">${visibleProse(
     [[type, text].filter(Boolean).join(": "), where].filter(Boolean).join("\n"),
   )}</pre>`;
 }

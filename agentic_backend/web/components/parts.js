@@ -1,6 +1,6 @@
 /** The parts of a message. Text is Markdown; everything else is shown by preact from its fields. */
 
-import { formatJson, safeHref } from "../format.js";
+import { formatJson, safeHref, visible, visibleProse } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { attachmentAt } from "../attached.js";
 import { askForImage, imageAt, unnamedImage } from "../images.js";
@@ -95,11 +95,11 @@ function LinkPart({ part }) {
 /** A link, or its title alone where it leads nowhere safe. */
 export function LinkChip({ href, title, file_name: fileName, kind, label }) {
   const target = safeHref(href);
-  const text = title || fileName || target || t("Untitled");
+  const text = visibleProse(title ?? "") || visible(fileName ?? "") || target || t("Untitled");
   const content = html`${label && html`<span class="chip-label">${label}</span>`}
     <span class="chip-text">${text}</span>`;
   if (!target) return html`<span class="chip">${content}</span>`;
-  const download = kind === "download" ? (fileName ?? "") : undefined;
+  const download = kind === "download" ? visible(fileName ?? "") : undefined;
   return html`<a class="chip" href=${target} target="_blank" rel="noopener noreferrer" download=${download}>
     ${content}<${Icon} name="link" />
   </a>`;

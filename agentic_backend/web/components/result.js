@@ -1,7 +1,7 @@
 /** What a tool gave, by its kind: a table of objects, a folded tree of JSON, Markdown, or text. */
 
 import { parseExactly } from "../client/exact-json.js";
-import { formatCount, formatJson, visible } from "../format.js";
+import { formatCount, formatJson, visible, visibleProse } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { html, useState } from "./html.js";
 import { RichText } from "./rich-text.js";
@@ -14,7 +14,7 @@ const SHOWN_AT_FIRST = 50;
 const MARKDOWN = /^(#{1,6} |```|\s*[-*+] \S|\s*\d+\. \S|> |\|.*\|)|\*\*\S|\]\(https?:/m;
 
 export function Result({ result: { ok, content } }) {
-  if (ok === false) return html`<pre class="json failed" data-testid="tool-result">${visible(content)}</pre>`;
+  if (ok === false) return html`<pre class="json failed" data-testid="tool-result">${visibleProse(content)}</pre>`;
   const value = jsonIn(content);
   return html`<div class="result" data-testid="tool-result">${shown(value, content)}</div>`;
 }
@@ -23,7 +23,7 @@ function shown(value, content) {
   if (isTable(value)) return html`<${Table} rows=${value} />`;
   if (value !== undefined) return html`<${Tree} value=${value} isOpen />`;
   if (MARKDOWN.test(content)) return html`<${RichText} text=${content} />`;
-  return html`<pre class="json">${visible(content)}</pre>`;
+  return html`<pre class="json">${visibleProse(content)}</pre>`;
 }
 
 /** The object or list in the text; undefined if there is none. */
@@ -73,7 +73,7 @@ function Table({ rows }) {
 const cell = (value) =>
   isTree(value) ? html`<${Tree} value=${value} />` : plain(value);
 
-const plain = (value) => (typeof value === "string" ? visible(value) : formatJson(value));
+const plain = (value) => (typeof value === "string" ? visibleProse(value) : formatJson(value));
 
 /** An object or a list; what is inside is made when it is unfolded. `inner`: how many levels within are open with it. */
 export function Tree({ name, value, isOpen = false, inner = 0 }) {

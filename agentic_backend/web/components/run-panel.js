@@ -4,7 +4,7 @@
  */
 
 import { errorText } from "../error-words.js";
-import { formatCount, formatDuration, visible } from "../format.js";
+import { formatCount, formatDuration, visible, visibleProse } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { GraphDrawing } from "./graph-drawing.js";
 import { html, useEffect, useId, useMemo, useState } from "./html.js";
@@ -193,7 +193,7 @@ function Details({ step, onRerun }) {
   const { model, error, rerunnable, path, agent_id: agent, input, output } = step;
   const told = [agent, path.length > 1 && path.join(" › "), model].filter(Boolean).map(visible);
   return html`${told.length > 0 && html`<p class="muted">${told.join(" · ")}</p>`}
-    ${error && html`<pre class="json failed">${visible(error)}</pre>`}
+    ${error && html`<pre class="json failed">${visibleProse(error)}</pre>`}
     <${Given} title=${t("Input")} value=${input} />
     <${Given} title=${t("Output")} value=${output} />
     ${rerunnable && html`<${Again} onRerun=${() => onRerun(step)} />`}`;
@@ -203,7 +203,7 @@ function Given({ title, value }) {
   if (value === null || value === undefined) return null;
   return html`<h4>${title}</h4>
     <div class="result">
-      ${typeof value === "object" ? html`<${Tree} value=${value} isOpen inner=${2} />` : html`<pre class="json">${visible(String(value))}</pre>`}
+      ${typeof value === "object" ? html`<${Tree} value=${value} isOpen inner=${2} />` : html`<pre class="json">${visibleProse(String(value))}</pre>`}
     </div>`;
 }
 
@@ -237,7 +237,7 @@ function Prompts({ prompts }) {
               <summary>
                 ${visible(name)} <span class="muted">${[agent, source, plural(tokens, "{count} token", "{count} tokens")].map(visible).join(" · ")}</span>
               </summary>
-              <pre class="json">${visible(text)}</pre>
+              <pre class="json">${visibleProse(text)}</pre>
             </details>
           </li>`,
         ),

@@ -1,6 +1,6 @@
 /** The numbered sources below an answer, as links that open where they lead somewhere. */
 
-import { safeHref, visible } from "../format.js";
+import { safeHref, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
@@ -22,7 +22,7 @@ export function Sources({ sources, idOf }) {
 
 function Source({ title, href, text }) {
   const target = safeHref(href);
-  const name = visible(title || target || t("Untitled"));
+  const name = visibleProse(title || target || t("Untitled"));
   const host = target && new URL(target).host;
   const isElsewhere = host && host !== location.host;
   return html`<span class="source-text" dir="auto">
@@ -32,6 +32,6 @@ function Source({ title, href, text }) {
         : name
     }
     ${isElsewhere && html` <span class="muted">${host}</span>`}
-    ${text && html`<q class="muted">${visible(text)}</q>`}
+    ${text && html`<q class="muted">${visibleProse(text)}</q>`}
   </span>`;
 }

@@ -1,7 +1,7 @@
 /** One tool call and its result: a line that says what was called and what came of it, and all of it when opened. */
 
 import { useFold } from "../folds.js";
-import { formatDuration, formatEntries, formatTime, visible } from "../format.js";
+import { formatDuration, formatEntries, formatTime, visible, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { isMedia, titleOf } from "../run.js";
 import { Arguments } from "./arguments.js";
@@ -30,8 +30,8 @@ export const ToolCard = memo(({ call, result, parts = [], state, decision, at, f
       onClick=${() => setUnfolded(!open)}
     >
       <${Mark} state=${state} icon=${icon} />
-      <span class="tool-name" title=${call.name}>${visible(title ?? titleOf(call))}</span>
-      ${!open && html`<span class="tool-preview">${formatEntries(call.args).slice(0, LINE)}</span>`}
+      <span class="tool-name" title=${visible(call.name)}>${visible(title ?? titleOf(call))}</span>
+      ${!open && html`<span class="tool-preview">${formatEntries(call.args, LINE)}</span>`}
       <span class="spacer" />
       ${decision && html`<span class="tag" data-testid="decision">${DECISIONS[decision.action]?.done}</span>`}
       ${state === "running" && html`<${Elapsed} since=${decision?.at ?? at} />`}
@@ -40,7 +40,7 @@ export const ToolCard = memo(({ call, result, parts = [], state, decision, at, f
     </button>
     <div id=${body} class="card-body">
       ${open && html`<${Details} call=${call} result=${result} decision=${decision} />`}
-      ${!open && result && html`<p class="one-line" data-testid="tool-result">${result.content.slice(0, LINE)}</p>`}
+      ${!open && result && html`<p class="one-line" data-testid="tool-result">${visibleProse(result.content.slice(0, LINE))}</p>`}
       ${open && html`<${Parts} parts=${parts.filter((part) => !isMedia(part))} />`}
       ${state === "missing" && html`<p class="muted">${t("No result")}</p>`}
     </div>
@@ -59,7 +59,7 @@ function Details({ call, result, decision }) {
 function decidedBy({ action, by, at, message }) {
   const done = DECISIONS[action]?.done ?? t("Decided");
   const who = by ? t("{done} by {who}", { done, who: visible(by) }) : done;
-  return [who, at && formatTime(at), message && `“${visible(message)}”`].filter(Boolean).join(" · ");
+  return [who, at && formatTime(at), message && `“${visibleProse(message)}”`].filter(Boolean).join(" · ");
 }
 
 const LABELS = {

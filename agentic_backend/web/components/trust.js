@@ -5,6 +5,7 @@
  */
 
 import { errorText } from "../error-words.js";
+import { visible } from "../format.js";
 import { t } from "../i18n.js";
 import { html, useId, useState } from "./html.js";
 import { Icon } from "./icons.js";
@@ -101,7 +102,7 @@ function Ground({ ground }) {
 function ToolLink({ tool: { name, call_id: callId } }) {
   const show = ({ currentTarget }) => showCall(currentTarget, callId);
   return html`<button type="button" class="chip" onClick=${show}><${Icon} name="tool" />
-    <span class="chip-text">${name}</span>
+    <span class="chip-text">${visible(name)}</span>
   </button>`;
 }
 

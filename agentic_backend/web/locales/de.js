@@ -468,6 +468,7 @@ export default {
   "What was wrong?": "Was war falsch?",
   "What you had typed and not saved is here again.": "Was Sie getippt und nicht gespeichert hatten, ist wieder da.",
   "What yours would change": "Was Ihre ändern würde",
+  "With invisible characters:": "Mit unsichtbaren Zeichen:",
   "Without arguments": "Ohne Argumente",
   Worked: "Hat gearbeitet",
   Working: "In Arbeit",

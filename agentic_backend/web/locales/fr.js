@@ -471,6 +471,7 @@ export default {
   "What was wrong?": "Qu'est-ce qui n'allait pas ?",
   "What you had typed and not saved is here again.": "Ce que vous aviez écrit sans l’enregistrer est de nouveau là.",
   "What yours would change": "Ce que la vôtre changerait",
+  "With invisible characters:": "Avec des caractères invisibles :",
   "Without arguments": "Sans arguments",
   Worked: "A travaillé",
   Working: "En cours",

@@ -138,6 +138,13 @@ class ApprovalMismatch(AgenticError):
     default = "The arguments are not those that were shown."
 
 
+class AmbiguousInterrupt(AgenticError):
+    """A graph asks in such a way that an answer could reach another question."""
+
+    code, http_status, whose, retryable = "ambiguous_interrupt", 500, "internal", False
+    default = "The agent asks several things at once in a way that can't be told apart."
+
+
 class CheckpointMissing(AgenticError):
     code, http_status, whose, retryable = "checkpoint_missing", 409, "client", False
     default = "There is nothing to resume from."

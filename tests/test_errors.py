@@ -27,6 +27,7 @@ CONTRACT = {
     "budget_exceeded": (429, "client", False),
     "approval_not_found": (409, "client", False),
     "approval_mismatch": (409, "client", False),
+    "ambiguous_interrupt": (500, "internal", False),
     "checkpoint_missing": (409, "client", False),
     "rate_limited": (429, "client", True),
     "too_many_runs": (429, "client", True),

@@ -33,6 +33,7 @@ from agentic_backend.agents.managed_graph import ManagedGraph
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
+from agentic_backend.agents.separate_questions import keep_questions_apart
 from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.apis.api_documents import ApiDocuments
 from agentic_backend.auth.user import Tokens
@@ -182,6 +183,7 @@ class AgentFlow:
         graph.checkpointer = checkpoints
         graph.store = self.graph_store()
         make_current(self.runtime_context)
+        keep_questions_apart()
         stream = graph.astream(
             dict(given) if isinstance(given, Mapping) else given,
             config,

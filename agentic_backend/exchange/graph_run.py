@@ -26,6 +26,7 @@ from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.separate_questions import require_none_refused
 from agentic_backend.agents.tool_guard import tools_meant
 from agentic_backend.errors import AgenticError, Internal, LimitReached
 from agentic_backend.exchange.ending import left_open
@@ -211,6 +212,9 @@ class GraphRun:
         exceeded = self.started.call_limits.exceeded if self.started is not None else None
         if exceeded is not None:
             return exceeded
+        while isinstance(error, ExceptionGroup):
+            # Of an author's TaskGroup.
+            error = error.exceptions[0]
         if isinstance(error, AgenticError):
             return error
         if isinstance(error, GraphRecursionError):
@@ -321,6 +325,9 @@ class GraphRun:
                 trace.cut()
                 self._services.traces.keep_within_bounds()
         if at_breakpoint or started.transcoder.is_paused:
+            require_none_refused()
+            # Of the tasks that a node has begun and awaits, LangGraph tells only of the first that asks.
+            _ask(started.checkpoints.interrupts, started.stream)
             paused = paused_graph(self._start, started.warm, started.checkpoints)
             _ask(await paused.breakpoints(has_paused=at_breakpoint), started.stream)
 

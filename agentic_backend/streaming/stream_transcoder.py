@@ -208,7 +208,10 @@ class StreamTranscoder:
         drafts: list[Draft] = []
         for node, update in payload.items():
             if node == "__interrupt__":
-                self._interrupts |= {interrupt.id: interrupt for interrupt in update}
+                # What is told last has the order of the tasks, and not of the moments at which they asked.
+                told = {interrupt.id: interrupt for interrupt in reversed(update)}
+                self._interrupts = {key: one for key, one in self._interrupts.items() if key not in told}
+                self._interrupts |= dict(reversed(told.items()))
                 continue
             place = (namespace, node)
             if len(self.nodes) < MOST_NODES:

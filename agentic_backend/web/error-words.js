@@ -27,6 +27,7 @@ const SENTENCES = {
   session_busy: "Something still runs in this conversation.",
   approval_not_found: "Nothing waits for this decision any more.",
   approval_mismatch: "The arguments are not those that were shown.",
+  ambiguous_interrupt: "The agent asks several things at once in a way that can't be told apart.",
   checkpoint_missing: "Nothing was kept to continue from.",
   limit_reached: "A limit has been reached.",
   budget_exceeded: "The budget is used up.",

@@ -106,7 +106,9 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
             for write in writes
             if write.channel == _INTERRUPT
         ]
-        return [one for value in asked for one in (value if isinstance(value, list | tuple) else [value])]
+        found = [one for value in asked for one in (value if isinstance(value, list | tuple) else [value])]
+        # What a task asks is asked by the task that awaits it, too.
+        return list({one.id: one for one in found}.values())
 
     @property
     def latest(self) -> list[Place]:

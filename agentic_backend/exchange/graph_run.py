@@ -17,7 +17,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, is_invalid_resume
 from langgraph.runtime import RunControl
-from langgraph.types import Interrupt
+from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
 
 from agentic_backend.agents.agent_factory import WarmAgent
@@ -327,7 +327,9 @@ class GraphRun:
         if at_breakpoint or started.transcoder.is_paused:
             require_none_refused()
             # Of the tasks that a node has begun and awaits, LangGraph tells only of the first that asks.
-            _ask(started.checkpoints.interrupts, started.stream)
+            # One that was answered stays in the checkpoints until its task asks again or ends.
+            answered = given.resume if isinstance(given, Command) and isinstance(given.resume, dict) else {}
+            _ask([one for one in started.checkpoints.interrupts if one.id not in answered], started.stream)
             paused = paused_graph(self._start, started.warm, started.checkpoints)
             _ask(await paused.breakpoints(has_paused=at_breakpoint), started.stream)
 

@@ -247,3 +247,15 @@ def _hands_over() -> CompiledGraph:
 
 
 handing_over = _hands_over()
+
+
+_stops = StateGraph(One).add_node("says", lambda state: {"told": f"{state['to']}: go"}).add_edge(START, "says")
+_stopping = _stops.compile(interrupt_before=["says"])
+
+
+async def _then_stops(state: MessagesState) -> dict[str, Any]:
+    first = await ask("B")
+    return {"messages": [AIMessage(f"{first}; {(await _stopping.ainvoke({'to': 'C', 'told': ''}))['told']}")]}
+
+
+then_stops = _around(_then_stops)

@@ -30,7 +30,7 @@ REFUSED = (
     "in_a_pool",
     "workflow",
 )
-AGENTS = entries("asking_at_once", *TOOLS, *TASKS, *REFUSED, "one_place", "alone", "handing_over")
+AGENTS = entries("asking_at_once", *TOOLS, *TASKS, *REFUSED, "one_place", "alone", "handing_over", "then_stops")
 TOLD = "A: free; B: yes to B; C: yes to C"
 
 
@@ -104,3 +104,10 @@ async def test_what_asks_one_after_the_other_is_asked_behind_tasks_and_threads_t
 async def test_a_graph_within_one_of_several_calls_hands_over_to_a_node_beside_the_tools(client: ChatClient) -> None:
     begin()
     assert said(client, await waiting(client, "handing_over")) == "done"
+
+
+async def test_what_was_answered_is_not_asked_again_at_a_breakpoint_of_the_same_node(client: ChatClient) -> None:
+    begin()
+    event = await answer(client, await waiting(client, "then_stops"), "yes")
+    assert [request["value"] for request in requests(event)] == [{"before": ["outer/says"]}]
+    assert said(client, await answer(client, event, True)) == "B: yes; C: go"

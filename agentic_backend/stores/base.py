@@ -325,12 +325,15 @@ class Store(
         decisions: Sequence[HumanDecision],
         owner: str | None = None,
         token: str | None = None,
+        *,
+        trail: Sequence[TrailRecord] = (),
     ) -> None:
         """Add `decisions` to an exchange that has not changed since `waiting` was read; each counts once.
 
-        The policy of `waiting` replaces the stored one. With `owner`, that instance claims the exchange, which runs
-        again: `last_seq` becomes the beginning of the next epoch. Without, it waits on for the other decisions. Raises
-        ApprovalNotFound, without having written anything, if it no longer waits or has got another decision. After
+        `trail` is stored in the same step; a store without transactions may store it just before. The policy of
+        `waiting` replaces the stored one. With `owner`, that instance claims the exchange, which runs again: `last_seq`
+        becomes the beginning of the next epoch. Without, it waits on for the other decisions. Raises ApprovalNotFound,
+        without having written anything but the trail, if it no longer waits or has got another decision. After
         StoreUnavailable, the decisions may be stored, and it may count as running until its owner sees otherwise.
         """
         ...

@@ -14,6 +14,7 @@ from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
 from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.records import CheckpointKind, ExchangePolicy
 from agentic_backend.stores.tables import PARTIAL_PIECES
+from agentic_backend.stores.trail import AuditRecord, TrailQuery
 from tests.stores.conftest import RACES, OpenStore
 from tests.stores.samples import (
     EPOCH,
@@ -35,6 +36,7 @@ from tests.stores.samples import (
     question,
     stored,
 )
+from tests.stores.trail_samples import an_audit
 
 CONTEXT = {"page": "/start"}
 
@@ -134,6 +136,17 @@ async def test_decisions_may_come_one_by_one(store: Store) -> None:
     await store.decide(after_one, [edited])
     await store.decide(await stored(store, waiting.id), [], "two")
     assert (await stored(store, waiting.id)).decisions == [a_decision("i"), edited]
+
+
+async def test_the_trail_of_a_decision_is_stored_with_it_once(store: Store) -> None:
+    waiting = await begin_waiting(store)
+    made = a_decision("i", action="answer", answer="left")
+    audit = an_audit(waiting.session_id, exchange_id=waiting.id)
+    for _ in range(2):
+        # The second time, as after a lost answer.
+        await store.decide(waiting, [made], "two", "token", trail=[audit])
+    assert (await stored(store, waiting.id)).decisions == [made]
+    assert (await store.trail(TrailQuery(AuditRecord, {"session_id": waiting.session_id}))).records == [audit]
 
 
 @pytest.mark.parametrize("owner", [None, "two"])

@@ -26,9 +26,11 @@ from agentic_backend.stores.mongo.messages import within
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.mongo.settling import current_document
+from agentic_backend.stores.mongo.trail import put_trail
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
 from agentic_backend.stores.tables import EXCHANGES
+from agentic_backend.stores.trail import TrailRecord
 
 
 class Claims(Part):
@@ -68,6 +70,8 @@ class Claims(Part):
         decisions: Sequence[HumanDecision],
         owner: str | None = None,
         token: str | None = None,
+        *,
+        trail: Sequence[TrailRecord] = (),
     ) -> None:
         undecided = {
             "_id": waiting.id,
@@ -87,6 +91,7 @@ class Claims(Part):
             if await database["sessions"].find_one(active, {"_id": 1}) is None:
                 # The exchange has ended; only its own document doesn't show that yet.
                 raise ApprovalNotFound
+            await put_trail(database, trail)
             decided = (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count
             if not decided and not await _is_last_write(database, waiting.id, token):
                 raise ApprovalNotFound

@@ -13,6 +13,8 @@ from agentic_backend.stores.sqlite.branches import count_below
 from agentic_backend.stores.sqlite.exchanges import HELD, fenced, keep_checkpoint
 from agentic_backend.stores.sqlite.operations import Part, count, reads, writes
 from agentic_backend.stores.sqlite.sessions import session_with
+from agentic_backend.stores.sqlite.trail import put_trail
+from agentic_backend.stores.trail import TrailRecord
 
 _SET_WAITING = f"""
     UPDATE exchanges SET status = 'awaiting_human', owner = NULL, deadline = :deadline, partial = NULL,
@@ -70,6 +72,8 @@ class Claims(Part):
         decisions: Sequence[HumanDecision],
         owner: str | None = None,
         token: str | None = None,
+        *,
+        trail: Sequence[TrailRecord] = (),
     ) -> None:
         claim = {
             "exchange_id": waiting.id,
@@ -85,7 +89,9 @@ class Claims(Part):
         if db.execute(_DECIDE, claim).fetchone() is None:
             if not _is_last_write(db, waiting.id, token):
                 raise ApprovalNotFound
-        elif owner is not None:
+            return
+        put_trail(db, trail)
+        if owner is not None:
             db.execute(_SET_OWNER, claim)
 
     @reads

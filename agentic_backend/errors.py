@@ -145,6 +145,13 @@ class AmbiguousInterrupt(AgenticError):
     default = "The agent asks several things at once in a way that can't be told apart."
 
 
+class Blocked(AgenticError):
+    """A module has blocked what a person said; the text is the module's direct response."""
+
+    code, http_status, whose, retryable = "blocked", 422, "client", False
+    default = "This may not be said here."
+
+
 class CheckpointMissing(AgenticError):
     code, http_status, whose, retryable = "checkpoint_missing", 409, "client", False
     default = "There is nothing to resume from."

@@ -28,6 +28,7 @@ CONTRACT = {
     "approval_not_found": (409, "client", False),
     "approval_mismatch": (409, "client", False),
     "ambiguous_interrupt": (500, "internal", False),
+    "blocked": (422, "client", False),
     "checkpoint_missing": (409, "client", False),
     "rate_limited": (429, "client", True),
     "too_many_runs": (429, "client", True),

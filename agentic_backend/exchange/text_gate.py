@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.policy.decided_words import texts_of
 from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
 from agentic_backend.policy.hook_checks import replaced
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
-from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, TrailRecord
 from agentic_backend.streaming.drafts import CompleteDraft, Draft
@@ -25,9 +26,10 @@ class TextGate:
         self, record: ExchangeRecord, agent: AgentSettings, opening: MessageRecord, modules: ExchangeModules | None
     ) -> None:
         """`opening` is the user's message, `modules` are those that apply to the exchange."""
-        self._opening = opening
         self._agent_id = record.agent_id
         self._modules = modules if modules is not None and modules.has(Point.AFTER_AI) else None
+        self._said = opening.parts if self._modules is None else _said_in(record, opening)
+        """What the person has said in the exchange."""
         self.holds = agent.hold_output or (modules is not None and modules.holds_output)
         """Whether people see a text only when it has passed."""
         policy = record.policy
@@ -83,7 +85,7 @@ class TextGate:
         trail: list[TrailRecord],
     ) -> CompleteDraft:
         message = draft.message
-        reviewed = await modules.after_ai(text, message.channel, self._opening.parts, rank, within_s)
+        reviewed = await modules.after_ai(text, message.channel, self._said, rank, within_s)
         trail += reviewed.trail
         if reviewed.blocked_response is not None:
             self.blocked_response, self.has_changed = reviewed.blocked_response, True
@@ -127,6 +129,12 @@ def gate_of(
     gate = TextGate(record, agent, opening, modules)
     looks = modules is not None and modules.has(Point.AFTER_AI)
     return gate if looks or gate.hides_text else None
+
+
+def _said_in(record: ExchangeRecord, opening: MessageRecord) -> list[Part]:
+    """The parts of the user's message, then the texts of their decisions."""
+    decided = (TextPart(text=text) for decision in record.decisions for text in texts_of(decision))
+    return [*opening.parts, *decided]
 
 
 def _objecting(trail: Sequence[TrailRecord]) -> list[str]:

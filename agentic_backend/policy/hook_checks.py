@@ -11,7 +11,9 @@ TEXT_BYTES = 1024 * 1024
 """The most characters of a text that a module puts in place of another, unless that one was longer."""
 _ADDITIONS, _ADDITIONS_LENGTH = 16, 16_384
 _EXTRACTIONS, _EXTRACTION_SIZE, _DEPTH = 32, 65_536, 16
-_PARTS, _REASON, _PATTERNS = 100, 1_000, 50
+PARTS = 100
+"""The most parts of a message that a module puts in place of another."""
+_REASON, _PATTERNS = 1_000, 50
 _SAFE_INTEGER = 2**53
 _PARTS_OF_A_PERSON = tuple(kind for kind in get_args(get_args(Part)[0]) if kind not in (ToolCallPart, ToolResultPart))
 
@@ -69,7 +71,7 @@ def _message(given: object, longest: int) -> str | list[Part] | None:
         message: str | list[Part] = _text(given, longest)
         text = message
     else:
-        message = [_part(part, longest) for part in _some(given, _PARTS)]
+        message = [_part(part, longest) for part in _some(given, PARTS)]
         text = text_of(message)
         if len(text) > longest:
             raise InvalidResult("the message is too long")

@@ -60,6 +60,10 @@ class ModuleSupervisor:
     def health(self) -> list[ModuleHealth]:
         return [module.health for module in self._modules]
 
+    def has(self, point: Point) -> bool:
+        """Whether any module is called at this point."""
+        return any(point in module.spec.points for module in self._modules)
+
     async def start(self, specs: Sequence[ModuleSpec], services: ModuleServices) -> None:
         """Make and start the modules, in the order in which they run. Raises CannotStartModule."""
         for spec in specs:

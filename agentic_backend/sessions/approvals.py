@@ -44,6 +44,35 @@ def decided(waiting: ExchangeRecord, payload: HumanDecisions, by: str, at: datet
     return approvals + answers
 
 
+def is_choice(waiting: ExchangeRecord, decision: HumanDecision) -> bool:
+    """Whether the decision takes one of the choices that its request offers."""
+    request = _request_of(waiting, decision)
+    return decision.action == "answer" and request is not None and bool(request.choices)
+
+
+def recheck(waiting: ExchangeRecord, decisions: Sequence[HumanDecision]) -> None:
+    """Check once more what modules have changed in `decisions`, which have the order of `decided`; call it in a thread.
+
+    Raises BadFrame, which names the field.
+    """
+    for index, decision in enumerate(decisions):
+        request = _request_of(waiting, decision)
+        is_answer = decision.action == "answer"
+        if request is None or not (is_answer or decision.action == "edit"):
+            continue
+        field = f"payload.answers.{decision.interrupt_id}" if is_answer else f"payload.decisions.{index}.args"
+        try:
+            _check(field, decision.words, request.response_schema)
+        except BadFrame as error:
+            raise BadFrame(f"{error.content}, once modules have changed it") from None
+
+
+def _request_of(waiting: ExchangeRecord, decision: HumanDecision) -> HumanRequest | None:
+    place = (decision.interrupt_id, decision.call_id)
+    requests = remaining(waiting, ()).requests
+    return next((request for request in requests if (request.interrupt_id, request.call_id) == place), None)
+
+
 def expired(waiting: ExchangeRecord, at: datetime) -> list[HumanDecision] | None:
     """Rejections of all open requests; None if one of them, such as a question, can't be rejected."""
     requests = remaining(waiting, ()).requests

@@ -26,6 +26,7 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.sessions.approvals import decided, expired, remaining
+from agentic_backend.sessions.decision_review import Decided, DecisionReview
 from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
@@ -54,14 +55,16 @@ class WaitingExchanges:
         self._launcher = launcher
         self._views = views
         self._closing = closing
+        self._review = DecisionReview(services)
 
     async def decide(
         self, user: User, session_id: str | None, exchange_id: str, payload: HumanDecisions, tokens: Tokens | None
     ) -> ExchangeLog:
         """Apply all decisions of `payload`, or none, and return the exchange's log.
 
-        The exchange continues once no request is open. Raises ExchangeNotFound, ApprovalNotFound, ApprovalMismatch,
-        BadFrame, CheckpointMissing, and the errors of `AgentManager.get`.
+        Modules look at what the person says in them. The exchange continues once no request is open. Raises
+        ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, BadFrame, Blocked, CheckpointMissing, and the errors of
+        `AgentManager.get`.
         """
         for _ in range(_TRIES):
             waiting = await owned_exchange(self._store, user.id, exchange_id)
@@ -77,8 +80,9 @@ class WaitingExchanges:
             waiting = replace(waiting, policy=asked_by(user, waiting.policy))
             entry, checkpoint = self._agents.again(waiting, user), await self._checkpoint(waiting)
             decisions = await asyncio.to_thread(decided, waiting, payload, user.id, self._store.now())
+            looked = await self._review.look_at(waiting, decisions, entry)
             try:
-                return await self._settle(waiting, decisions, entry, checkpoint, tokens, for_author=user.sees_details)
+                return await self._settle(looked, entry, checkpoint, tokens, for_author=user.sees_details)
             except ApprovalNotFound:
                 # Another decision came first: read again what is still open.
                 continue
@@ -105,7 +109,7 @@ class WaitingExchanges:
             entry = self._agents.again(waiting)
 
             async def begin() -> ExchangeLog:
-                return await self._settle(waiting, decisions, entry, await self._checkpoint(waiting), None)
+                return await self._settle(Decided(waiting, decisions), entry, await self._checkpoint(waiting), None)
 
             await self._relay.admit(waiting.user_id, begin)
         except (AgentNotFound, CheckpointMissing):
@@ -115,14 +119,15 @@ class WaitingExchanges:
 
     async def stop(self, waiting: ExchangeRecord) -> ExchangeLog:
         """End the exchange as stopped, and return its log. Raises ApprovalNotFound if it no longer waits."""
-        return await self._end(waiting, ())
+        return await self._end(Decided(waiting, ()))
 
-    async def _end(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision]) -> ExchangeLog:
+    async def _end(self, decided: Decided) -> ExchangeLog:
         """End the exchange as stopped, with these last decisions. Raises ApprovalNotFound if it no longer waits."""
+        waiting = decided.waiting
         exchange_log = await self._views.waiting_log(waiting)
         with self._relay.claiming(waiting.id):
-            await self._decide(waiting, decisions, self._instance.id)
-            self._note(waiting, decisions)
+            await self._decide(decided, self._instance.id)
+            self._note(decided)
             try:
                 end = await self._until_stored(lambda: self._closing.close(waiting, STOPPED))
             except FencedOut:
@@ -134,21 +139,21 @@ class WaitingExchanges:
 
     async def _settle(
         self,
-        waiting: ExchangeRecord,
-        decisions: Sequence[HumanDecision],
+        decided: Decided,
         entry: AgentInScope,
         checkpoint: Checkpoint,
         tokens: Tokens | None,
         *,
         for_author: bool = False,
     ) -> ExchangeLog:
+        waiting, decisions = decided.waiting, decided.decisions
         if any(map(is_refusal, decisions)):
-            return await self._end(waiting, decisions)
+            return await self._end(decided)
         rest = remaining(waiting, decisions)
         exchange_log = await self._views.waiting_log(waiting)
         with self._relay.claiming(waiting.id):
-            await self._decide(waiting, decisions, None if rest.requests else self._instance.id)
-            self._note(waiting, decisions)
+            await self._decide(decided, None if rest.requests else self._instance.id)
+            self._note(decided)
             if not rest.requests:
                 settled = [*waiting.decisions, *decisions]
                 start = await self._continued(waiting, settled, entry, checkpoint, for_author=for_author)
@@ -158,16 +163,18 @@ class WaitingExchanges:
         show_waiting(exchange_log, rest, waiting_seq(waiting, rest))
         return exchange_log
 
-    def _note(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision]) -> None:
-        for decision in decisions:
+    def _note(self, decided: Decided) -> None:
+        waiting = decided.waiting
+        for decision in decided.decisions:
             self._kpi.exchanges.decided(decision.action)
             log_fields = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": decision.by}
             log.info("approval decided", extra={**log_fields, "action": decision.action, "tool": decision.name})
 
-    async def _decide(self, waiting: ExchangeRecord, decisions: Sequence[HumanDecision], owner: str | None) -> None:
+    async def _decide(self, decided: Decided, owner: str | None) -> None:
         """Store the decisions. Retried during an outage, because only the store's answer may have been lost."""
         token = uuid4().hex
-        await self._until_stored(lambda: self._store.decide(waiting, decisions, owner, token))
+        waiting, decisions, trail = decided.waiting, decided.decisions, decided.trail
+        await self._until_stored(lambda: self._store.decide(waiting, decisions, owner, token, trail=trail))
 
     async def _until_stored(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """See `until_stored`; tries for half a lease, before another instance recovers the exchange."""
@@ -197,7 +204,7 @@ class WaitingExchanges:
             activities=await self._store.activities_of([waiting.id]),
         )
         return ExchangeStart(
-            replace(waiting, owner=self._instance.id),
+            replace(waiting, owner=self._instance.id, decisions=list(decisions)),
             entry.agent,
             session,
             messages[0],

@@ -198,11 +198,16 @@ class CheckpointRecord(Value):
     partial_output: str | None = absent()
 
 
+# Where a decision has the person's words, by its action.
+_WORDS = {"answer": "answer", "edit": "edited_args", "reject": "message"}
+
+
 class HumanDecision(Value):
     """One decision of a person, kept for good: who, when, what, and on which arguments.
 
     `args` are the arguments that the person saw, `edited_args` those that an edit replaced them with. `by` is None if
-    the request expired first; it then counts as rejected.
+    the request expired first; it then counts as rejected. Where modules keep something from models, `for_model` is
+    what the agent is given instead of the answer, the edited arguments or the message of a rejection.
     """
 
     interrupt_id: str
@@ -216,6 +221,22 @@ class HumanDecision(Value):
     edited_args: dict[str, Any] | None = absent()
     message: str | None = absent()
     answer: Any = absent()
+    for_model: Any = absent()
+
+    @property
+    def words(self) -> Any:
+        """What the person has said: a JSON value, None if nothing."""
+        name = _WORDS.get(self.action)
+        return None if name is None else getattr(self, name)
+
+    def with_words(self, words: Any, for_model: Any = None) -> "HumanDecision":
+        """The decision with other words, and with what the agent is given instead of them, None if the same."""
+        return self.model_copy(update={_WORDS[self.action]: words, "for_model": for_model})
+
+    @property
+    def given(self) -> "HumanDecision":
+        """The decision as the agent is given it."""
+        return self if self.for_model is None else self.with_words(self.for_model)
 
 
 class PromptAddition(Value):

@@ -131,7 +131,7 @@ def _decision_on(request: HumanRequest, place: str, settled: Mapping[str, HumanD
         decision = settled.get(place) or settled.get(request.call_id)
     if decision is not None and decision.args_sha256 != request.args_sha256:
         raise ApprovalMismatch
-    return decision
+    return decision.given if decision is not None else None
 
 
 def _form_of(interrupt: Interrupt) -> Form:

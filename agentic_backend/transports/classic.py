@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from agentic_backend.errors import BadFrame
+from agentic_backend.errors import BadFrame, Blocked
 from agentic_backend.protocol.events import (
     AwaitingHuman,
     Delta,
@@ -155,7 +155,7 @@ class Classic:
     def _refused(self, event: FrameRefused) -> list[str]:
         """Older clients put a question away once it is answered: where the answer was refused, they are asked again."""
         asked = self._asked_in(event.exchange_id) if event.refused == "human_resume" else None
-        again = asked is not None and (event.retryable or event.code == "bad_frame")
+        again = asked is not None and (event.retryable or event.code in (BadFrame.code, Blocked.code))
         return [event.encode(), *([asked.frame] if asked is not None and again else [])]
 
 

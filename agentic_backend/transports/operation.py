@@ -24,6 +24,7 @@ from agentic_backend.errors import (
     AttachmentNotFound,
     AuthUnavailable,
     BadFrame,
+    Blocked,
     BudgetExceeded,
     CheckpointMissing,
     ExchangeNotFound,
@@ -90,7 +91,7 @@ ASKING = (*QUERYING, SessionNotFound, SessionCompleted, SessionBusy)
 """The errors of an operation that begins an exchange in a session, before it has begun."""
 ATTACHING = (*ASKING, AttachmentNotFound)
 """The errors of an operation that asks with attachments."""
-RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, CheckpointMissing)
+RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, Blocked, CheckpointMissing)
 """The errors of an operation that continues an exchange, beside those of asking."""
 # A foreign origin and an unknown host are refused before an operation is reached.
 _ANY = (BadFrame, Forbidden, Internal)

@@ -1,7 +1,7 @@
 """How the calls of an exchange's tools ended, and on whose word they ran. Pure."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from agentic_backend.exchange.ending import LEFT_OPEN
 from agentic_backend.protocol.events import HumanRequest
@@ -50,10 +50,14 @@ def _take(asked: list[Asked], call: ToolCallRecord) -> Asked | None:
     of_tool = [one for one in asked if one.name == call.name]
     found = next((one for one in of_tool if one.call_id == call.call_id), None)
     if found is None:
-        found = next((one for one in of_tool if call.args in (one.args, getattr(one, "edited_args", None))), None)
+        found = next((one for one in of_tool if call.args in (one.args, _edited(one))), None)
     if found is not None:
         asked.remove(found)
     return found
+
+
+def _edited(asked: HumanRequest | HumanDecision) -> Any:
+    return asked.given.edited_args if isinstance(asked, HumanDecision) else None
 
 
 def _tool(id: str, call: ToolCallRecord, decision: HumanDecision | None, *, is_awaited: bool) -> ToolTrust:

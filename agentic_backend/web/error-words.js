@@ -28,6 +28,7 @@ const SENTENCES = {
   approval_not_found: "Nothing waits for this decision any more.",
   approval_mismatch: "The arguments are not those that were shown.",
   ambiguous_interrupt: "The agent asks several things at once in a way that can't be told apart.",
+  blocked: "This may not be said here.",
   checkpoint_missing: "Nothing was kept to continue from.",
   limit_reached: "A limit has been reached.",
   budget_exceeded: "The budget is used up.",

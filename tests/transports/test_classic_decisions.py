@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from graphs.older_questions import AGENTS, DETAILS, LONG, MANY, OTHER, WITH_DETAILS
 from support import acting_agents
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, WHY, calls, runs
 from support.chat_client import Event, final_text
+from support.hostile_modules import entry
 from support.older_client import OlderClient, older_client
 from support.running_server import RunningServer, running_server
 from support.unseen_characters import UNSEEN, code
@@ -274,3 +276,19 @@ async def test_an_answer_with_an_integer_beyond_64_bits_is_refused_and_the_quest
         event = await asked(client, "number")
         await client.answer(event, answer=str(2**64 + 1))
         assert (await client.until("error"))["code"] == "bad_frame"
+
+
+async def test_words_that_a_module_blocks_are_asked_for_again(tmp_path: Path) -> None:
+    file = tmp_path / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": [entry(settings={"before": "block_word"})]}))
+    settings = {"modules": {"file": str(file)}}
+    async with running_server(tmp_path, agents=AGENTS, settings=settings) as server:
+        async with older_client(server.address) as client:
+            event = await asked(client, "plain")
+            names = {"session_id": event["session_id"], "exchange_id": event["exchange_id"]}
+            await client.send({"type": "human_resume", **names, "payload": {"answer": "my secret"}})
+            refusal = await client.receive()
+            assert (refusal["code"], refusal["content"]) == ("blocked", "That is not said here.")
+            assert await client.receive() == event
+            await client.send({"type": "human_resume", **names, "payload": {"answer": "Ann"}})
+            assert await ended(client, event) == "'Ann'"

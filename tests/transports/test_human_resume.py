@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from support import acting_agents
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, calls, runs
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text
+from support.hostile_modules import entry
 from support.rest_client import error_of, messages_of, rest, sse_events
 from support.running_server import RunningServer, running_server
 
@@ -245,3 +247,35 @@ async def test_what_an_agent_is_given_has_no_integer_that_cant_be_kept(
         refused = await client.until("error")
         assert (refused["code"], refused["content"].partition(":")[0]) == ("bad_frame", "runtime_context")
         assert "64 bits" in refused["content"]
+
+
+@pytest.mark.parametrize("door", ["websocket", "rest"])
+async def test_blocked_words_are_refused_and_what_waits_takes_others(door: str, tmp_path: Path, notes: Path) -> None:
+    file = tmp_path / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": [entry(settings={"before": "block_word"})]}))
+    settings = {"modules": {"file": str(file)}}
+    async with (
+        running_server(tmp_path, agents=ENTRIES, settings=settings) as server,
+        chat(server.address) as client,
+        rest(server) as http,
+    ):
+        event = await waiting(client, ("send_email", ANN))
+        [request] = event["payload"]["requests"]
+        said = decision(request, "reject", message="my secret")
+        if door == "websocket":
+            await client.send(resume_of(event, said))
+            refused = await client.until("error")
+            assert refused["refused"] == "human_resume"
+        else:
+            body = {"payload": {"decisions": [said]}}
+            response = await http.post(f"/exchanges/{event['exchange_id']}/resume", json=body)
+            assert response.status_code == 422
+            refused = error_of(response)
+        assert (refused["code"], refused["retryable"]) == ("blocked", False)
+        assert refused["content"] == "That is not said here."
+        assert (await http.get(f"/exchanges/{event['exchange_id']}")).json()["status"] == "awaiting_human"
+        [audit] = (await http.get(f"/admin/sessions/{event['session_id']}/audit")).json()["audit_records"]
+        assert (audit["action"], audit["original"]) == ("blocked", "my secret")
+        await client.send(resume_of(event, decision(request, "reject", message="not now")))
+        assert (await client.until("final"))["status"] == "ok"
+        assert runs(notes) == []

@@ -352,6 +352,7 @@ export default {
   "The answer": "Antwort",
   "The answer was interrupted.": "Die Antwort wurde unterbrochen.",
   "The arguments are not those that were shown.": "Die Argumente sind nicht die angezeigten.",
+  "This may not be said here.": "Das darf hier nicht gesagt werden.",
   "The arguments must be a JSON object.": "Die Argumente müssen ein JSON-Objekt sein.",
   "The browser doesn't allow notifications of this page.": "Der Browser erlaubt keine Mitteilungen dieser Seite.",
   "The browser finds only what is near. Ctrl+K searches all conversations.":

@@ -353,6 +353,7 @@ export default {
   "The answer": "Réponse",
   "The answer was interrupted.": "La réponse a été interrompue.",
   "The arguments are not those that were shown.": "Les arguments ne sont pas ceux qui ont été affichés.",
+  "This may not be said here.": "Cela ne peut pas être dit ici.",
   "The arguments must be a JSON object.": "Les arguments doivent être un objet JSON.",
   "The browser doesn't allow notifications of this page.":
     "Le navigateur n'autorise pas les notifications de cette page.",

@@ -1,0 +1,49 @@
+"""The texts that a person says in a decision: in an answer, in edited arguments, in the reason of a rejection. Pure.
+
+Not theirs are the keys of a JSON value, and the texts of a call's arguments that they have left as they were shown.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agentic_backend.stores.records import HumanDecision
+
+
+def texts_of(decision: HumanDecision) -> list[str]:
+    """The person's texts, in order, without blank ones."""
+    texts: list[str] = []
+
+    def note(text: str) -> str:
+        texts.append(text)
+        return text
+
+    _changed(decision.words, decision.args, note)
+    return texts
+
+
+def with_texts(decision: HumanDecision, texts: Sequence[str], for_model: Sequence[str]) -> HumanDecision:
+    """The decision with one of `texts` for each of its own, and one of `for_model` where agents are given it."""
+    said = _filled(decision, texts)
+    told = _filled(decision, for_model)
+    return decision.with_words(said, None if told == said else told)
+
+
+def _filled(decision: HumanDecision, texts: Sequence[str]) -> Any:
+    left = iter(texts)
+    return _changed(decision.words, decision.args, lambda _: next(left))
+
+
+def _changed(value: Any, shown: Any, change: Callable[[str], str]) -> Any:
+    """`value` with its texts changed, but for those that stand in `shown` at the same place."""
+    match value:
+        case str():
+            return value if value == shown or not value.strip() else change(value)
+        case list():
+            beside = shown if isinstance(shown, list) else []
+            return [
+                _changed(one, beside[index] if index < len(beside) else None, change) for index, one in enumerate(value)
+            ]
+        case dict():
+            beside_key = shown if isinstance(shown, dict) else {}
+            return {key: _changed(one, beside_key.get(key), change) for key, one in value.items()}
+    return value

@@ -31,7 +31,7 @@ class SessionMetrics:
         self._shares.labels(event).inc()
 
     def titled(self, outcome: str) -> None:
-        """A session was to be named: `named`, `unneeded`, `empty`, `failed` or `dropped`."""
+        """A session was to be named: `named`, `unneeded`, `empty`, `blocked`, `failed` or `dropped`."""
         self._titles.labels(outcome).inc()
 
     def compacted(self, outcome: str) -> None:

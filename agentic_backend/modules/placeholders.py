@@ -20,6 +20,9 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 
+# As `placeholder` writes it; people quote it as it is shown to them.
+_VERBATIM = re.compile(rf"<(?:{'|'.join(PII_TYPES)})_[0-9a-f]{{{_DIGITS}}}>", re.IGNORECASE)
+
 
 def placeholder(found: Found, session: str) -> str:
     return f"<{found.type.upper()}_{_digest(found.type, found.value, session)}>"
@@ -28,6 +31,25 @@ def placeholder(found: Found, session: str) -> str:
 def has_placeholder(text: str) -> bool:
     """Whether `text` has what could be a placeholder of any session."""
     return _PLACEHOLDER.search(text) is not None
+
+
+def shows_placeholder(text: str) -> bool:
+    """Whether `text` has what is hardly anything but a placeholder: "email feed" could be one, and isn't."""
+    return any(map(_is_surely_one, _PLACEHOLDER.finditer(text)))
+
+
+def _is_surely_one(match: re.Match[str]) -> bool:
+    digits, between = match.group(2), match.string[match.end(1) : match.start(2)]
+    return "_" in between or ";" in match.group() or "<" in match.group() or _is_whole_hash(digits)
+
+
+def _is_whole_hash(digits: str) -> bool:
+    return len(digits) == _DIGITS and not digits.isalpha()
+
+
+def without_placeholders(text: str, instead: str) -> str:
+    """`text` with `instead` in the place of each placeholder, of any session, that is written as it was made."""
+    return _VERBATIM.sub(instead, text)
 
 
 def restore(text: str, values: Iterable[Found], session: str) -> str:

@@ -154,6 +154,14 @@ class ExchangeModules:
         """
         return await self._review(Point.AFTER_AI, ResponseFacts(text, channel), parts, rank, within_s)
 
+    async def title(self, title: str, parts: Sequence[Part]) -> Reviewed:
+        """Let the modules look at a title that a model has given, as at an answer; `parts` are as in `after_ai`.
+
+        The records are the session's: the exchange's answer is another text.
+        """
+        reviewed = await self.after_ai(title, Channel.FINAL, parts, None)
+        return replace(reviewed, trail=[_of_session(record) for record in reviewed.trail])
+
     def also_blocked(self, text: str, rank: int | None) -> list[TrailRecord]:
         """The records of a text of the agent that is not shown because an earlier one was blocked."""
         if self._blocked_by is None:
@@ -317,6 +325,16 @@ class ExchangeModules:
             reason=reason,
             patterns=list(result.audit.patterns) if result.audit is not None else [],
         )
+
+
+def _of_session(record: TrailRecord) -> TrailRecord:
+    """A record of an exchange as one of its session alone."""
+    match record:
+        case AuditRecord():
+            return replace(record, exchange_id="")
+        case ExtractionRecord() | ModuleErrorRecord():
+            return replace(record, exchange_id=None)
+    return record
 
 
 def _response_of(result: HookResult) -> str:

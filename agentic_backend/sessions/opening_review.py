@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from agentic_backend.errors import SessionBusy, SessionCompleted
 from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.modules.placeholders import without_placeholders
 from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
 from agentic_backend.policy.hook_context import Point
@@ -75,7 +76,7 @@ class OpeningReview:
         else:
             message = replace(message, parts=[TextPart(text=BLOCKED_TEXT)], model_parts=[])
         if session is not None and is_new:
-            session = replace(session, title=provisional_title(text_of(message.parts)))
+            session = replace(session, title=provisional_title(without_placeholders(text_of(message.parts), "…")))
         return Opening(record, message, session, modules, look.trail)
 
     def tell(self, opening: Opening, *, is_new: bool = False) -> None:

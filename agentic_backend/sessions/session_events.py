@@ -9,7 +9,8 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.text_gate import TextGate, gate_of
-from agentic_backend.policy.agents_in_scope import AgentsInScope
+from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
@@ -47,7 +48,7 @@ class SessionEvents:
         self._relay.session_news(session.user_id, session.id, status if status.ended else None)
         self._asked.answered(session)
         if not asks_to_quit(opening.parts):
-            self._titles.name_after(session, opening, exchange)
+            self._titles.name_after(session, opening, exchange, self._modules_of)
         if session.state is SessionState.COMPLETED:
             # The exchange's own agent was in use when the session was completed.
             self.close_agents(session.id)
@@ -71,6 +72,15 @@ class SessionEvents:
             found = self._agents.again(exchange)
         except AgenticError:
             return None
-        settings = found.agent.settings
-        applying = self._modules.of_exchange(exchange, settings, session, found.effective.modules)
-        return gate_of(exchange, settings, opening, applying)
+        return gate_of(exchange, found.agent.settings, opening, self._applying(exchange, session, found))
+
+    def _modules_of(self, exchange: ExchangeRecord, session: SessionRecord) -> ExchangeModules | None:
+        """The modules that apply to texts of an exchange. Raises AgenticError if its agent is no longer served."""
+        if not self._modules.has(Point.AFTER_AI):
+            return None
+        return self._applying(exchange, session, self._agents.again(exchange))
+
+    def _applying(
+        self, exchange: ExchangeRecord, session: SessionRecord, found: AgentInScope
+    ) -> ExchangeModules | None:
+        return self._modules.of_exchange(exchange, found.agent.settings, session, found.effective.modules)

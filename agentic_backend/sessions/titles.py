@@ -4,11 +4,15 @@ Naming takes what answers leave: it waits in a bounded queue, and begins only in
 token), while fewer titles than a tenth of the running model calls are asked for (one may always be). What is lost, with
 the queue, the process or a failure of the model, is named after the session's next exchange, on whichever instance: the
 store knows which sessions have no name.
+
+The model is given what the agent's model was given of the message. Its title passes `after_ai` like an answer: what
+modules block, and what still has a placeholder then, names no session.
 """
 
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -17,8 +21,10 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
+from agentic_backend.modules.placeholders import shows_placeholder
+from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
-from agentic_backend.protocol.parts import TextPart, text_of
+from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.relay.lull import wait_for_lull
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
@@ -36,6 +42,7 @@ UNNAMED = "New conversation"
 _LONGEST = 80
 _LONGEST_PROVISIONAL = 60
 _LONGEST_QUESTION = 2_000
+_LONGEST_ANSWER = 2_000
 # Titles must not take the provider's capacity from answers: one for so many running model calls.
 _MODEL_CALLS_PER_TITLE = 10
 _WAITING_AT_MOST = 1_000
@@ -58,6 +65,10 @@ class _Opening:
 
     text: str = field(repr=False)
     payer: Payer
+    modules: ExchangeModules | None
+    """What the title passes; None if nothing."""
+    said: str = field(repr=False)
+    """The message as people see it, for the modules."""
 
 
 class Titles:
@@ -85,17 +96,28 @@ class Titles:
         self._naming: dict[str, str] = {}
         """The user id of each session that is being named, by session id."""
 
-    def name_after(self, session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord) -> None:
-        """Name the session after the user's message of an exchange that is answered, unless it has a name."""
+    def name_after(
+        self,
+        session: SessionRecord,
+        opening: MessageRecord,
+        exchange: ExchangeRecord,
+        modules_of: Callable[[ExchangeRecord, SessionRecord], ExchangeModules | None],
+    ) -> None:
+        """Name the session after the user's message of an exchange that is answered, unless it has a name.
+
+        `modules_of` finds the modules that apply to an exchange, and raises AgenticError where nobody knows them.
+        """
         if exchange.policy is not None and exchange.policy.blocked_response is not None:
             # A module has blocked the message: no model is called.
             return
-        # The first text is the question; texts of attached files follow it.
-        texts = [part for part in opening.model_parts or opening.parts if isinstance(part, TextPart)]
-        message = text_of([*texts[:1]])[:_LONGEST_QUESTION].strip()
+        message = _question_in(opening.model_parts or opening.parts)
         if not self._settings.enabled or not session.unnamed or not message or session.id in self._naming:
             return
-        first = _Opening(message, Payer.of(exchange))
+        try:
+            modules = modules_of(exchange, session)
+        except AgenticError:
+            return
+        first = _Opening(message, Payer.of(exchange), modules, _question_in(opening.parts))
         self._waiting.setdefault(session.user_id, {}).setdefault(session.id, first)
         self._drop_some()
         self._begin_some()
@@ -156,6 +178,12 @@ class Titles:
             # It has been deleted or renamed since: the model need not be asked.
             return "unneeded"
         title = await self._ask_model(opening)
+        if title and opening.modules is not None:
+            passed = await self._passed(title, opening, opening.modules)
+            if passed is None:
+                return "blocked"
+            title = passed
+        title = _trimmed(title)[:_LONGEST]
         if not title:
             return "empty"
         named = await self._store.name_session(session_id, title)
@@ -167,4 +195,23 @@ class Titles:
         prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(opening.text)]
         model = self._models.get(self._settings.model)
         answer = await self._ledger.ask(model, prompt, opening.payer, "title")
-        return " ".join(answer.text.split()).strip("\"'“”«». ")[:_LONGEST]
+        return _trimmed(answer.text[:_LONGEST_ANSWER])
+
+    async def _passed(self, title: str, opening: _Opening, modules: ExchangeModules) -> str | None:
+        """What modules leave of the title; None if that names no session."""
+        reviewed = await modules.title(title, [TextPart(text=opening.said)])
+        if reviewed.trail:
+            await self._store.add_trail(reviewed.trail)
+        if reviewed.blocked_response is not None or shows_placeholder(reviewed.text):
+            return None
+        return reviewed.text
+
+
+def _question_in(parts: Sequence[Part]) -> str:
+    """The beginning of the message: its first text is the question, and texts of attached files follow it."""
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    return text_of([*texts[:1]])[:_LONGEST_QUESTION].strip()
+
+
+def _trimmed(title: str) -> str:
+    return " ".join(title.split()).strip("\"'“”«». ")

@@ -2,17 +2,20 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.hostile_modules import MADE, entry, specs
 from support.log_lines import warnings_of
-from support.recorded_agents import eventually
+from support.recorded_agents import eventually, metric
 from support.sessions import USER, events_of
-from support.titled_sessions import answered, is_titled, title_model, titled_sessions
+from support.titled_sessions import TitleModel, answered, is_titled, title_model, titled_sessions
 
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.titles import TitlesSettings
+from agentic_backend.modules.placeholders import has_placeholder
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Channel, Role, Session, utc_now
 from agentic_backend.protocol.parts import TextPart
@@ -21,6 +24,7 @@ from agentic_backend.sessions.titles import UNNAMED, provisional_title
 from agentic_backend.stores.base import SessionChange
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.stores.trail import AuditRecord, TrailQuery
 
 SECRET = "the secret of the person"
 
@@ -256,3 +260,88 @@ def test_of_any_message_that_is_the_beginning_of_its_words(pieces: list[str]) ->
     words = " ".join("".join(pieces).split())
     expected = words if len(words) <= 60 else words[:59].rstrip() + "…"
     assert provisional_title("".join(pieces)) == (expected or UNNAMED)
+
+
+MAIL = "ada@example.org"
+
+
+def pii(strategy: str, **fields: Any) -> dict[str, Any]:
+    path = "agentic_backend.modules.pii:PiiRedaction"
+    return {"name": "pii", "class_path": path, "settings": {"strategy": strategy}, **fields}
+
+
+async def titled_by(
+    tmp_path: Path, model: TitleModel, message: str, *modules: Any, outcome: str
+) -> tuple[str, list[AuditRecord]]:
+    """The title of a session that begins with `message`, once its naming has this outcome, and what is audited."""
+    async with titled_sessions(tmp_path, model, modules=specs(tmp_path, *modules)) as sessions:
+        session_id = await answered(sessions, message)
+        await eventually(lambda: metric(sessions.kpi, "chat_titles_total", outcome=outcome) == 1)
+        audits = (await sessions.store.real.trail(TrailQuery(AuditRecord))).records
+        return (await sessions.session(session_id)).title, audits
+
+
+async def test_the_model_of_a_title_is_given_placeholders_and_people_see_the_values(tmp_path: Path) -> None:
+    model = title_model(title="About {}")
+    title, _ = await titled_by(tmp_path, model, f"Write to {MAIL}", pii("round_trip"), outcome="named")
+    [[_, prompt]] = model.journal.prompts
+    assert MAIL not in prompt.text and has_placeholder(prompt.text)
+    assert title == f"About Write to {MAIL}"
+
+
+@pytest.mark.parametrize("left", ["<EMAIL_00000000>", "Email_0000", "**EMAIL 0000000a**"])
+async def test_a_title_with_a_placeholder_of_no_value_is_not_taken(tmp_path: Path, left: str) -> None:
+    model = title_model(title=f"Mail to {left}")
+    title, _ = await titled_by(tmp_path, model, f"Write to {MAIL}", pii("round_trip"), outcome="blocked")
+    assert title == f"Write to {MAIL}"
+
+
+async def test_words_that_only_look_like_a_placeholder_name_a_session(tmp_path: Path) -> None:
+    model = title_model(title="Email feed of phone 4821")
+    title, _ = await titled_by(tmp_path, model, f"Write to {MAIL}", pii("round_trip"), outcome="named")
+    assert title == "Email feed of phone 4821"
+
+
+async def test_a_provisional_title_shows_no_placeholder(tmp_path: Path) -> None:
+    model = title_model(title="<EMAIL_00000000>")
+    asked = f"What is <EMAIL_1f3a5c7e> {'x' * 80}"
+    title, _ = await titled_by(tmp_path, model, asked, pii("round_trip"), outcome="blocked")
+    assert title.startswith("What is … xxx")
+
+
+async def test_a_title_is_redacted_like_an_answer_and_is_audited_with_its_session(tmp_path: Path) -> None:
+    redacts = entry(settings={"after": "redact", "word": "good"})
+    title, [audit] = await titled_by(tmp_path, title_model(), "hello", redacts, outcome="named")
+    assert title == "A *** name"
+    assert (audit.original, audit.action, audit.exchange_id) == ("A good name", "modified", "")
+
+
+async def test_a_title_that_is_blocked_names_no_session(tmp_path: Path) -> None:
+    # The agent's answer is "one two three four".
+    blocks = entry(settings={"after": "block_word", "word": "good"})
+    title, [audit] = await titled_by(tmp_path, title_model(), "hello", blocks, outcome="blocked")
+    assert title == "hello"
+    assert (audit.original, audit.action, audit.exchange_id) == ("A good name", "blocked", "")
+
+
+@pytest.mark.parametrize("after", ["raise", "hang"])
+@pytest.mark.parametrize(
+    ("on_failure", "outcome", "named"), [("block", "blocked", "hello"), ("continue", "named", "A good name")]
+)
+async def test_a_module_that_fails_at_a_title_blocks_it_if_its_entry_says_so(
+    tmp_path: Path, after: str, on_failure: str, outcome: str, named: str
+) -> None:
+    model = title_model()
+    model.go_on.clear()
+    fails = specs(tmp_path, entry(timeout_s=0.1, on_failure=on_failure))
+    async with titled_sessions(tmp_path, model, modules=fails) as sessions:
+        session_id = await answered(sessions)
+        MADE[-1].settings = MADE[-1].settings.model_copy(update={"after": after})
+        model.go_on.set()
+        await eventually(lambda: metric(sessions.kpi, "chat_titles_total", outcome=outcome) == 1)
+        assert (await sessions.session(session_id)).title == named
+
+
+async def test_without_modules_a_title_passes_nothing(tmp_path: Path) -> None:
+    async with titled_sessions(tmp_path, title_model(title="<EMAIL_00000000>")) as sessions:
+        await is_titled(sessions, await answered(sessions), "<EMAIL_00000000>")

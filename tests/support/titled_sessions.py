@@ -26,7 +26,7 @@ class Journal:
 
 
 class TitleModel(BaseChatModel):
-    """Answers with `title` once `go_on` is set, which it is at first."""
+    """Answers with `title` once `go_on` is set, which it is at first; `{}` in it stands for what it is asked."""
 
     title: str = "A good name"
     error: Exception | None = None
@@ -46,7 +46,7 @@ class TitleModel(BaseChatModel):
         await self.go_on.wait()
         if self.error is not None:
             raise self.error
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.title))])
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self.title.replace("{}", messages[-1].text)))])
 
 
 class Speaker(OfflineChatModel):

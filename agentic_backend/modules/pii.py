@@ -122,6 +122,7 @@ class PiiRedaction(ChatModule):
         if not await search(text, has_placeholder):
             return CONTINUE
         said = [text_of(message.parts) for message in context.conversation.messages if message.role is not Role.TOOL]
+        said += context.conversation.decided
         if context.conversation.current is not None:
             said.append(context.conversation.current.text)
         # No value goes beyond its line.

@@ -57,11 +57,11 @@ class ChatModule:
         return CONTINUE
 
     async def before_ai(self, context: HookContext) -> HookResult:
-        """Before the user's message is stored and the agent starts."""
+        """Before the user's message is stored and the agent starts, or before what they say in decisions is."""
         return CONTINUE
 
     async def after_ai(self, context: HookContext) -> HookResult:
-        """Before a text of the agent is stored: `context.response` has it."""
+        """Before a text of the agent, or a title, is stored: `context.response` has it."""
         return CONTINUE
 
     async def tool_result(self, context: HookContext) -> HookResult:

@@ -85,7 +85,10 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class CurrentMessage:
-    """The user's message, as earlier modules have left it."""
+    """The user's message, or what they say in decisions, as earlier modules have left it.
+
+    Where an agent's text is looked at, the texts of the exchange's decisions follow those of the message.
+    """
 
     exchange_id: str
     rank: int | None
@@ -101,6 +104,8 @@ class ConversationFacts:
     current: CurrentMessage | None
     earlier: Sequence[ChatMessage] | None = field(default=None, repr=False)
     """None if they were not read for this module."""
+    decided: Sequence[str] = field(default=(), repr=False)
+    """What the person has said in decisions of those exchanges; empty if they were not read for this module."""
 
     @property
     def messages(self) -> Sequence[ChatMessage]:

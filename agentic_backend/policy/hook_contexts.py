@@ -7,6 +7,7 @@ from datetime import datetime
 
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import User
+from agentic_backend.policy.decided_words import texts_of
 from agentic_backend.policy.hook_context import (
     ConversationFacts,
     CurrentMessage,
@@ -113,8 +114,8 @@ class HookContexts:
         self._store = store
         self._subject = subject
         self._base = self._build()
-        self._earlier: tuple[ChatMessage, ...] | None = None
-        """The session's messages, once they are read."""
+        self._earlier: _Earlier | None = None
+        """What was said in the session, once it is read."""
         self._reading = asyncio.Lock()
 
     async def at(
@@ -132,16 +133,17 @@ class HookContexts:
         if reads_messages and self._earlier is None:
             async with self._reading:
                 if self._earlier is None:
-                    self._earlier = tuple(await self._messages())
+                    self._earlier = await self._said_earlier()
         subject = self._subject
         current = None
         if parts is not None and subject.exchange_id is not None:
             copies = tuple(part.model_copy(deep=True) for part in parts)
             current = CurrentMessage(subject.exchange_id, subject.rank, copies)
+        earlier = self._earlier if reads_messages and self._earlier is not None else _Earlier(None)
         return replace(
             self._base,
             request=RequestFacts(subject.request_id, point, self._store.now()),
-            conversation=ConversationFacts(current, self._earlier if reads_messages else None),
+            conversation=ConversationFacts(current, earlier.messages, earlier.decided),
             response=response,
         )
 
@@ -162,9 +164,31 @@ class HookContexts:
             conversation=ConversationFacts(None),
         )
 
-    async def _messages(self) -> list[ChatMessage]:
+    async def _said_earlier(self) -> "_Earlier":
         session = self._subject.session
         if session is None or self._subject.is_new or session.next_rank == 0:
-            return []
-        rows = await self._store.last_exchanges(session.id, _EXCHANGES, _BYTES)
-        return [row.shown() for row in rows if row.exchange_id != self._subject.exchange_id]
+            return _Earlier(())
+        rows = [
+            row
+            for row in await self._store.last_exchanges(session.id, _EXCHANGES, _BYTES)
+            if row.exchange_id != self._subject.exchange_id
+        ]
+        if not rows:
+            return _Earlier(())
+        page = await self._store.exchanges_from(session.id, rows[0].rank, _EXCHANGES, _BYTES)
+        decided = [
+            text
+            for exchange in page.exchanges
+            if exchange.id != self._subject.exchange_id
+            for decision in exchange.decisions
+            for text in texts_of(decision)
+        ]
+        return _Earlier(tuple(row.shown() for row in rows), tuple(decided))
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What was said in the session's last exchanges, as messages and in decisions."""
+
+    messages: tuple[ChatMessage, ...] | None = field(repr=False)
+    decided: tuple[str, ...] = field(default=(), repr=False)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from langchain.agents import create_agent
@@ -56,8 +56,8 @@ def asking(*questions: Any) -> CompiledGraph:
     return graph.compile()
 
 
-def mailing(*mails: Mapping[str, str]) -> CompiledGraph:
-    """Wants to send the mails, which a person has to approve of."""
+def mailing(*mails: Mapping[str, str], mode: Literal["per_call", "batched"] = "per_call") -> CompiledGraph:
+    """Wants to send the mails, which a person has to approve of; in a batch, requests don't name their calls."""
 
     async def send(to: str, body: str) -> str:
         """Send a mail."""
@@ -65,7 +65,7 @@ def mailing(*mails: Mapping[str, str]) -> CompiledGraph:
         return f"sent to {to}"
 
     calls = [call("send", f"c{number}", **mail) for number, mail in enumerate(mails)]
-    asks = HumanInTheLoopMiddleware[Any, Any, Any]({"send": True}, interrupt_mode="per_call")
+    asks = HumanInTheLoopMiddleware[Any, Any, Any]({"send": True}, interrupt_mode=mode)
     tools = [StructuredTool.from_function(coroutine=send)]
     return create_agent(TurnModel(turns=[Turn(calls=calls), Turn("done")]), tools=tools, middleware=[asks])
 
@@ -230,8 +230,29 @@ async def test_agents_are_given_placeholders_and_people_see_the_values(serve: Se
         assert (decision.answer["mail"], decision.given.answer) == (MAIL, given)
 
 
-async def test_an_edited_call_is_known_by_its_placeholders(serve: Serve, tmp_path: Path) -> None:
-    async with serve({"mailing": mailing(LETTER)}, modules=specs(tmp_path, pii("round_trip"))) as sessions:
+async def test_a_later_exchange_finds_the_values_of_decisions(serve: Serve, tmp_path: Path) -> None:
+    def ask(state: MessagesState) -> dict[str, Any]:
+        if not ANSWERED:
+            ANSWERED.append(interrupt("Which address?"))
+            return {"messages": [AIMessage("Thank you.")]}
+        return {"messages": [AIMessage(f"It was {ANSWERED[0]}.")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "ask")
+    async with serve({"asking": graph.compile()}, modules=specs(tmp_path, pii("round_trip"))) as sessions:
+        waiting = await Waiting.of(sessions)
+        assert final_text(await waiting.answer(MAIL)) == "Thank you."
+        later = await sessions.ask("Which one was it?", session_id=waiting.log.session_id)
+        assert final_text(later) == f"It was {MAIL}."
+    assert has_placeholder(ANSWERED[0])
+
+
+@pytest.mark.parametrize("mode", ["per_call", "batched"])
+async def test_an_edited_call_is_known_by_its_placeholders(
+    serve: Serve, tmp_path: Path, mode: Literal["per_call", "batched"]
+) -> None:
+    async with serve({"mailing": mailing(LETTER, mode=mode)}, modules=specs(tmp_path, pii("round_trip"))) as sessions:
         waiting = await Waiting.of(sessions)
         await waiting.decide({"action": "edit", "args": {**LETTER, "body": f"Ask {MAIL}"}})
         [sent] = SENT

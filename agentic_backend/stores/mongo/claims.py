@@ -26,7 +26,7 @@ from agentic_backend.stores.mongo.messages import within
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.mongo.settling import current_document
-from agentic_backend.stores.mongo.trail import put_trail
+from agentic_backend.stores.mongo.trail import put_trail, remove_orphans
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
 from agentic_backend.stores.tables import EXCHANGES
@@ -92,13 +92,17 @@ class Claims(Part):
                 # The exchange has ended; only its own document doesn't show that yet.
                 raise ApprovalNotFound
             await put_trail(database, trail)
-            decided = (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count
-            if not decided and not await _is_last_write(database, waiting.id, token):
-                raise ApprovalNotFound
-            if owner is not None:
-                claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": owner}})
-                if claimed.matched_count == 0:
+            try:
+                decided = (await database["exchanges"].update_one(undecided, {"$set": changes})).matched_count
+                if not decided and not await _is_last_write(database, waiting.id, token):
                     raise ApprovalNotFound
+                if owner is not None:
+                    claimed = await database["sessions"].update_one(active, {"$set": {"active_owner": owner}})
+                    if claimed.matched_count == 0:
+                        raise ApprovalNotFound
+            finally:
+                # The session may have been deleted in between, and its records with it.
+                await remove_orphans(database, waiting.session_id, trail)
 
     @operation
     async def fence(self, database: Database, session_id: str) -> Fence | None:

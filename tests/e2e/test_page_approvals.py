@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 from playwright.async_api import Browser, Locator, WebSocketRoute, expect
 from support.approval_agents import ENTRIES, NOTES_VARIABLE, WHY, calls, runs, write_catalog
 from support.chat_page import ChatPage, chat_page, shown_of
+from support.hostile_modules import entry
 from support.ports import free_port
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -168,6 +170,29 @@ async def test_an_edit_that_the_tool_would_not_take_comes_back_as_it_was_written
     await page.by("confirm-edit").click()
     await page.ended()
     assert runs(notes) == [("send_email", {"to": "bob@example.org", "body": "", "copies": 2})]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_reason_that_a_module_blocks_comes_back_with_what_it_says(
+    browser: Browser, tmp_path: Path, notes: Path, count: int
+) -> None:
+    file = tmp_path / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": [entry(settings={"before": "block_word"})]}))
+    settings = {"modules": {"file": str(file)}}
+    async with (
+        running_server(tmp_path, agents=ENTRIES, settings=settings) as server,
+        chat_page(browser, server.address) as page,
+    ):
+        await ask(page, "approving", calls(*[EMAIL] * count), waiting=count)
+        await page.by("reject" if count == 1 else "reject-all").click()
+        await page.by("reject-message").fill("my secret")
+        await page.by("confirm-reject").click()
+        await expect(page.by("approval-refused")).to_have_text(["That is not said here."] * count)
+        await expect(page.by("reject-message")).to_have_value("my secret")
+        await page.by("reject-message").fill("not now")
+        await page.by("confirm-reject").click()
+        await page.ended()
+        assert runs(notes) == []
 
 
 async def test_long_arguments_are_folded_and_shown_to_the_last_sign(page: ChatPage) -> None:

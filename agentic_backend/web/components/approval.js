@@ -24,6 +24,7 @@ export function Approval({ approval, call, waiting, onDecide, stopping }) {
   /** What is being written: `reject`, `edit` or nothing. It outlasts a decision that is refused. */
   const [writing, setWriting] = useState(null);
   const [edited, setEdited] = useState(null);
+  const [reason, setReason] = useState("");
   const [entered, setEntered] = useState({});
   const title = useId();
   const isOpen = state === "open";
@@ -61,9 +62,11 @@ export function Approval({ approval, call, waiting, onDecide, stopping }) {
             request=${request}
             writing=${writing}
             edited=${edited}
+            reason=${reason}
             stopping=${stopping}
             onWriting=${setWriting}
             onEdited=${setEdited}
+            onReason=${setReason}
             onDecide=${onDecide}
           />`
         : html`<${QuestionDecision}
@@ -93,12 +96,17 @@ function Expiry({ at }) {
   </time>`;
 }
 
-function CallDecision({ request, writing, edited, stopping, onWriting, onEdited, onDecide }) {
+function CallDecision({ request, writing, edited, reason, stopping, onWriting, onEdited, onReason, onDecide }) {
   const { args, response_schema: schema } = request;
   const allowed = allowedOf(request);
   if (writing === "reject") {
     const reject = (message) => onDecide({ action: "reject", ...(message && { message }) });
-    return html`<${RejectForm} onReject=${reject} onCancel=${() => onWriting(null)} />`;
+    return html`<${RejectForm}
+      reason=${reason}
+      onWrite=${onReason}
+      onReject=${reject}
+      onCancel=${() => onWriting(null)}
+    />`;
   }
   if (writing === "edit") {
     return html`<${EditForm}

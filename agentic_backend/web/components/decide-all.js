@@ -9,7 +9,9 @@ import { html, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 
 export function DecideAll({ exchange, onDecide }) {
+  /** These outlast a decision that is refused. */
   const [rejecting, setRejecting] = useState(false);
+  const [reason, setReason] = useState("");
   const buttons = useRef(null);
   useFocusBack(buttons, rejecting ? "reject-all" : null);
   const open = openApprovals(exchange);
@@ -18,7 +20,13 @@ export function DecideAll({ exchange, onDecide }) {
   if (!allow("approve") && !allow("reject")) return null;
   if (rejecting && allow("reject")) {
     const reject = (message) => decide({ action: "reject", ...(message && { message }) });
-    return html`<${RejectForm} count=${open.length} onReject=${reject} onCancel=${() => setRejecting(false)} />`;
+    return html`<${RejectForm}
+      count=${open.length}
+      reason=${reason}
+      onWrite=${setReason}
+      onReject=${reject}
+      onCancel=${() => setRejecting(false)}
+    />`;
   }
   const shared = { type: "button", disabled: exchange.stopping };
   return html`<p class="decide-all" ref=${buttons}>

@@ -5,7 +5,7 @@ import { parseExactly } from "../client/exact-json.js";
 import { editableJson } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { FieldsForm, Unseen } from "./fields.js";
-import { html, useId, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
+import { html, useId, useLayoutEffect, useMemo, useRef } from "./html.js";
 
 /** A form that its own button has opened: it takes the focus, and Escape closes it wherever in it the focus is. */
 function Opened({ onCancel, children }) {
@@ -22,14 +22,13 @@ function Opened({ onCancel, children }) {
 }
 
 /** `onReject` gets the reason, or undefined where none was given. `count` calls are rejected. */
-export function RejectForm({ count = 1, onReject, onCancel }) {
-  const [reason, setReason] = useState("");
+export function RejectForm({ count = 1, reason, onWrite, onReject, onCancel }) {
   return html`<${Opened} onCancel=${onCancel}><${WritingForm}
     label=${t("What should it do instead? (optional)")}
     text=${reason}
     rows="2"
     testId="reject-message"
-    onWrite=${setReason}
+    onWrite=${onWrite}
     onSubmit=${() => onReject(reason.trim() || undefined)}
     onCancel=${onCancel}
   >

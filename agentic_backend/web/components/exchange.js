@@ -1,6 +1,5 @@
 /** One exchange: the question, everything that it caused, and how it ended. */
 
-import { openApprovals } from "../client/approvals.js";
 import { formatCosts } from "../format.js";
 import { t } from "../i18n.js";
 import { rankOf } from "../questions.js";
@@ -53,8 +52,8 @@ export const Exchange = memo((given) => {
       ]
     }
     ${
-      openApprovals(exchange).length > 1 &&
-      html`<${DecideAll} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />`
+      exchange.awaiting?.requests.length > 1 &&
+      html`<${DecideAll} key=${`decide-${exchange.requests.length}`} exchange=${exchange} onDecide=${(made) => conversation.decide(exchange, made)} />`
     }
     ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />

@@ -336,6 +336,8 @@ export default {
   "Text direction": "Textrichtung",
   "That was too much at once. Wait a little.": "Das war zu viel auf einmal. Warten Sie einen Moment.",
   "The agent asks": "Der Agent fragt",
+  "The agent asks several things at once in a way that can't be told apart.":
+    "Der Agent fragt mehreres auf einmal, das sich nicht auseinanderhalten lässt.",
   "The agent asks you something: your message is the answer.": "Der Agent fragt etwas: Ihre Nachricht ist die Antwort.",
   "The agent could not be started.": "Der Agent konnte nicht gestartet werden.",
   "The agent ended without an answer.": "Der Agent hat ohne Antwort geendet.",
@@ -352,7 +354,6 @@ export default {
   "The answer": "Antwort",
   "The answer was interrupted.": "Die Antwort wurde unterbrochen.",
   "The arguments are not those that were shown.": "Die Argumente sind nicht die angezeigten.",
-  "This may not be said here.": "Das darf hier nicht gesagt werden.",
   "The arguments must be a JSON object.": "Die Argumente müssen ein JSON-Objekt sein.",
   "The browser doesn't allow notifications of this page.": "Der Browser erlaubt keine Mitteilungen dieser Seite.",
   "The browser finds only what is near. Ctrl+K searches all conversations.":
@@ -406,6 +407,7 @@ export default {
   "This is too large: only a part of it was kept.": "Das ist zu groß: Nur ein Teil davon wurde aufbewahrt.",
   "This is too large: only a part of it was looked at.": "Das ist zu groß: Nur ein Teil wurde betrachtet.",
   "This is what yours would change in it.": "Das würde Ihre daran ändern.",
+  "This may not be said here.": "Das darf hier nicht gesagt werden.",
   "This must be a number.": "Hier muss eine Zahl stehen.",
   "This must be a whole number.": "Hier muss eine ganze Zahl stehen.",
   "This number is too large.": "Diese Zahl ist zu groß.",

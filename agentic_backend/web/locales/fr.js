@@ -336,6 +336,8 @@ export default {
   "Text direction": "Sens du texte",
   "That was too much at once. Wait a little.": "C’était trop à la fois. Patientez un peu.",
   "The agent asks": "L’agent demande",
+  "The agent asks several things at once in a way that can't be told apart.":
+    "L’agent demande plusieurs choses à la fois sans qu’on puisse les distinguer.",
   "The agent asks you something: your message is the answer.":
     "L’agent vous pose une question : votre message est la réponse.",
   "The agent could not be started.": "L’agent n’a pas pu démarrer.",
@@ -353,7 +355,6 @@ export default {
   "The answer": "Réponse",
   "The answer was interrupted.": "La réponse a été interrompue.",
   "The arguments are not those that were shown.": "Les arguments ne sont pas ceux qui ont été affichés.",
-  "This may not be said here.": "Cela ne peut pas être dit ici.",
   "The arguments must be a JSON object.": "Les arguments doivent être un objet JSON.",
   "The browser doesn't allow notifications of this page.":
     "Le navigateur n'autorise pas les notifications de cette page.",
@@ -409,6 +410,7 @@ export default {
   "This is too large: only a part of it was kept.": "C’est trop volumineux : seule une partie a été conservée.",
   "This is too large: only a part of it was looked at.": "C’est trop volumineux : seule une partie a été examinée.",
   "This is what yours would change in it.": "Voici ce que la vôtre y changerait.",
+  "This may not be said here.": "Cela ne peut pas être dit ici.",
   "This must be a number.": "Il faut un nombre.",
   "This must be a whole number.": "Il faut un nombre entier.",
   "This number is too large.": "Ce nombre est trop grand.",

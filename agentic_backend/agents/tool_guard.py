@@ -36,12 +36,34 @@ Result = TypeVar("Result")
 
 def guard_tools(graph: Graph) -> None:
     """Guard every ToolNode of `graph` and of its subgraphs."""
+    _refuse_unfit_calls()
     for node in tool_nodes(graph):
         if not getattr(node, "is_guarded", False):
             # Not by `wrap_tool_call`: the wrappers of middleware, such as the one that asks a person, come after this.
             node._run_one = _guarded(node, node._run_one)  # type: ignore[method-assign]
             node._arun_one = _guarded_async(node, node._arun_one)  # type: ignore[method-assign, assignment]
             node.is_guarded = True  # type: ignore[attr-defined]
+
+
+def _refuse_unfit_calls() -> None:
+    """Have every ToolNode refuse a call that can't run, also one that only the code of a node knows."""
+    run, run_async = ToolNode._run_one, ToolNode._arun_one
+    if hasattr(run, "refuses_unfit"):
+        return
+
+    def refusing(node: ToolNode, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
+        return _not_run(call) if is_unfit(call["args"]) else run(node, call, *args, **kwargs)
+
+    async def refusing_async(node: ToolNode, call: ToolCall, *args: Any, **kwargs: Any) -> Any:
+        return _not_run(call) if is_unfit(call["args"]) else await run_async(node, call, *args, **kwargs)
+
+    refusing.refuses_unfit = True  # type: ignore[attr-defined]
+    ToolNode._run_one = refusing  # type: ignore[method-assign, assignment]
+    ToolNode._arun_one = refusing_async  # type: ignore[method-assign, assignment]
+
+
+def _not_run(call: ToolCall) -> ToolMessage:
+    return ToolMessage(NOT_RUN, name=call["name"], tool_call_id=call["id"], status="error")
 
 
 def withheld_tools(agents: Sequence[AgentFlow], permissions: Permissions) -> Mapping[str, frozenset[str]]:
@@ -59,8 +81,8 @@ def _withheld(graph: Graph, agent_id: str, permissions: Permissions) -> frozense
 def tools_meant(agents: Sequence[AgentFlow], names: Collection[str]) -> dict[str, list[list[Any]]]:
     """The tools that calls by these names mean, by name, without names that no ToolNode of the agents knows.
 
-    Each tool is the agent's id, where the tool comes from, and whether a person has to approve of it. A run that goes
-    on with an agent that was built anew may find another tool under the name that a person has decided on.
+    Each tool is its agent's id and code, where the tool comes from, and whether a person has to approve of it. A run
+    that goes on with an agent that was built anew may find another tool under the name that a person has decided on.
     """
     meant: dict[str, list[list[Any]]] = {}
     for agent in agents if names else ():
@@ -69,7 +91,7 @@ def tools_meant(agents: Sequence[AgentFlow], names: Collection[str]) -> dict[str
             for name in node.tools_by_name.keys() & names:
                 metadata = node.tools_by_name[name].metadata
                 origin = policy_names(name, metadata)[0]
-                tool = [settings.id, origin, settings.requires_approval_of(name, metadata)]
+                tool = [settings.id, settings.class_path or "", origin, settings.requires_approval_of(name, metadata)]
                 meant.setdefault(name, []).append(tool)
     return meant
 
@@ -142,7 +164,7 @@ def _refused(context: RuntimeContext | None, call: ToolCall, tools: Mapping[str,
     """The failed result of a call that can't run, or that the user may not make."""
     name = call["name"]
     if is_unfit(call["args"]):
-        return ToolMessage(NOT_RUN, name=name, tool_call_id=call["id"], status="error")
+        return _not_run(call)
     tool = tools.get(name)
     lacking = _lacking(context, name, tool.metadata if tool is not None else None)
     if not lacking:

@@ -35,6 +35,10 @@ class GraphInput:
     """Knows the messages that the graph is given, and what was shown before."""
     not_passed: Sequence[Interrupt] = ()
     """The breakpoints at which the graph stands: they are asked about before it runs."""
+    past: Sequence[BaseMessage] = ()
+    """The messages of earlier exchanges, if this is a first run."""
+    ran: Sequence[BaseMessage] = ()
+    """The messages of the run so far, if it goes on."""
 
 
 async def from_opening(
@@ -60,7 +64,7 @@ async def from_opening(
     if graphs:
         await asyncio.to_thread(_add_lasting, checkpoints, graphs, warm)
     known = [message for message in messages if isinstance(message, BaseMessage)]
-    return GraphInput({"messages": given}, checkpoints, _transcoder(start, warm, known, now))
+    return GraphInput({"messages": given}, checkpoints, _transcoder(start, warm, known, now), past=known)
 
 
 async def from_resume_point(
@@ -72,7 +76,10 @@ async def from_resume_point(
         names = ", ".join(map(repr, missing))
         raise CheckpointMissing(f"The agent has changed since: it has no step {names} to go on with.")
     for name, tools in tools_meant(warm.agents, checkpoints.meant).items():
-        if any(tool not in checkpoints.meant[name] for tool in tools):
+        then = checkpoints.meant[name]
+        # The run is none of an agent that did not have such a tool.
+        agents = {agent_id for agent_id, *_ in then}
+        if any(tool[0] in agents and tool not in then for tool in tools):
             raise CheckpointMissing(
                 f"The agent has changed since: its tool '{name}' is another one, or needs no approval now."
             )
@@ -82,7 +89,8 @@ async def from_resume_point(
     answers = resume_values(interrupts, decisions) if decisions is not None else {}
     resumed = ResumedRun(checkpoints, resume_point.stored, resume_point.first_block, resume_point.usage)
     transcoder = _transcoder(start, warm, resumed.messages, now, resumed)
-    return GraphInput(Command(resume=answers) if answers else None, checkpoints, transcoder, not_passed)
+    given: Given = Command(resume=answers) if answers else None
+    return GraphInput(given, checkpoints, transcoder, not_passed, ran=resumed.messages)
 
 
 def paused_graph(start: ExchangeStart, warm: WarmAgent, checkpoints: ExchangeCheckpoints) -> PausedGraph:

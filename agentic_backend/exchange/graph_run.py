@@ -40,7 +40,6 @@ from agentic_backend.known_secrets import SHORTEST_SECRET
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.protocol.parts import ToolCallPart
 from agentic_backend.relay.pacing import text_interval_s
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import CompleteDraft
@@ -251,7 +250,8 @@ class GraphRun:
         checkpoints, transcoder = graph_input.checkpoints, graph_input.transcoder
         call_limits = self._call_limits(checkpoints, on_exceeded)
         stream = TextGathering(lambda part: self._take(part, transcoder, outbox), self._text_interval_s)
-        model_stream = self._model_stream(stream, outbox, call_limits)
+        calls = ResponseCalls(graph_input.past, graph_input.ran)
+        model_stream = self._model_stream(stream, outbox, call_limits, calls)
         self.started = StartedRun(
             warm, memory, checkpoints, transcoder, stream, call_limits, model_stream, self._clock()
         )
@@ -277,7 +277,9 @@ class GraphRun:
             lambda error: _call_soon(loop, on_exceeded, error),
         )
 
-    def _model_stream(self, stream: TextGathering, outbox: Outbox, call_limits: CallLimits) -> RunCallback:
+    def _model_stream(
+        self, stream: TextGathering, outbox: Outbox, call_limits: CallLimits, calls: ResponseCalls
+    ) -> RunCallback:
         limits, ledger, payer = self._services.limits, self._services.ledger, Payer.of(self._start.record)
         said = Said(limits.model_call_bytes, limits.model_run_bytes)
         return RunCallback(
@@ -288,7 +290,7 @@ class GraphRun:
             lambda call: outbox.record([ledger.record_of(call, payer)]),
             outbox.note_allowed,
             self._services.turns,
-            ResponseCalls(_call_ids_of(self._start)),
+            calls,
         )
 
     async def _pump(self, started: StartedRun, given: Given) -> None:
@@ -348,9 +350,3 @@ def _call_soon(
     """Call it in the event loop. After the loop's end it is of no use: a thread may outlive it."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(on_exceeded, error)
-
-
-def _call_ids_of(start: ExchangeStart) -> list[str]:
-    """The ids of the tool calls that an exchange had before it goes on."""
-    parts = (part for message in start.stored for part in message.parts)
-    return [part.call_id for part in parts if isinstance(part, ToolCallPart)]

@@ -113,6 +113,7 @@ class ModelStream(ModelCalls):
         if self._is_cut:
             self._end_thread()
         super().on_chat_model_start(serialized, messages, run_id=run_id, tags=tags, metadata=metadata)
+        self.calls.begin(run_id, messages[0] if messages else ())
         hidden = is_hidden(tags)
         if metadata is not None and (hidden or is_shown(tags, metadata)):
             # A provider may give its id only to some chunks of a message; the run id is the same for all.
@@ -194,7 +195,7 @@ class ModelStream(ModelCalls):
             if streamed is None:
                 ids.put_into(message)
                 SaidByCall(self._said).add(message)
-            self.calls.end(message, ids.written)
+            self.calls.end(run_id, message, ids.written)
         if streamed is not None:
             return
         if call is not None and message is not None:
@@ -205,6 +206,7 @@ class ModelStream(ModelCalls):
         if run_id is not None:
             self._calls.pop(run_id, None)
             self._forget(run_id)
+            self.calls.fail(run_id)
 
     def _forget(self, run_id: UUID) -> _Streamed | None:
         """Forget a call that has ended; return what it was if it has streamed."""

@@ -10,6 +10,7 @@ from uuid import UUID
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 from langchain_core.tools import ToolException
+from langgraph.errors import ParentCommand
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.call_limits import CallLimits
@@ -146,4 +147,5 @@ class RunCallback(ModelStream, RunObserver):
         self.in_flight.end(run_id, self._clock())
 
     def _fail(self, run_id: UUID, error: BaseException) -> None:
-        self._end(run_id)
+        # So a node writes to the graph around its own.
+        self._end(run_id, error.args[0] if isinstance(error, ParentCommand) else None)

@@ -69,3 +69,12 @@ subgraph, subgraph_renamed = _graph("sub", ask=_inner("ask")), _graph("sub", ask
 sending, sending_renamed = _sending("ask"), _sending("inquire")
 agent = create_agent(CallingModel(), tools=[send], middleware=asks_first)
 replaced = _inner("another")
+
+
+@tool("send")
+def send_money(to: str) -> str:
+    """Send money."""
+    return f"paid {to}"
+
+
+another_send = create_agent(CallingModel(), tools=[send_money], middleware=asks_first)

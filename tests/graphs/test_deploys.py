@@ -57,6 +57,14 @@ async def test_calls_that_wait_in_another_graph_end_as_checkpoint_missing(tmp_pa
         assert result["ok"] is False
 
 
+async def test_an_approved_call_runs_no_tool_of_another_class(tmp_path: Path) -> None:
+    event = await left_waiting(tmp_path, "agent", calls(("send", {"to": "ann"})))
+    async with running_server(tmp_path, agents=agents("another_send")) as server, chat(server.address) as client:
+        error = await decide(client, event, on(only(event), "approve"))
+        assert error["code"] == "checkpoint_missing"
+        assert "paid" not in str((await client.until("final"))["messages"])
+
+
 async def test_a_deploy_that_changes_other_nodes_lets_it_go_on(tmp_path: Path) -> None:
     event = await left_waiting(tmp_path, "old")
     async with running_server(tmp_path, agents=agents("same")) as server, chat(server.address) as client:

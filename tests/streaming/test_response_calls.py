@@ -1,19 +1,22 @@
 """Calls without ids, or with ids that repeat, whoever makes them: no call is lost, and each has its own result."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from graphs.deciding import decide, on, only, requests, waiting
+from graphs.deciding import answer, decide, on, only, requests, waiting
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.messages.tool import ToolCall
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
+from langchain_core.messages.tool import ToolCall, tool_call_chunk
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command, interrupt
 from support.chat_client import chat, check_exchange, final_text
 from support.providers.model_server import model_server
 from support.providers.reply import Reply, ToolUse
@@ -119,7 +122,10 @@ def turns_of(ids: str) -> list[Turn]:
 
 def brought(ids: str, **form: Any) -> CompiledGraph:
     """A model that the server has not built."""
-    model = TurnModel(turns=turns_of(ids), **form)
+    return brought_by(TurnModel(turns=turns_of(ids), **form))
+
+
+def brought_by(model: TurnModel) -> CompiledGraph:
     return _looping(lambda state: {"messages": [model.invoke(state["messages"])]})
 
 
@@ -134,10 +140,62 @@ def made(ids: str) -> CompiledGraph:
     return _looping(speak)
 
 
-def _looping(speak: Any) -> CompiledGraph:
+@dataclass
+class Told:
+    """A state that nodes return whole."""
+
+    messages: Annotated[list[AnyMessage], add_messages] = field(default_factory=list)
+
+
+def made_as(ids: str, form: Callable[[AIMessage], Any], state: Any = MessagesState) -> CompiledGraph:
+    """Such messages in another form than an update of the channel."""
+    turns = iter(turns_of(ids))
+
+    def speak(_: Any) -> Any:
+        turn = next(turns)
+        return form(AIMessage(turn.text, tool_calls=[*turn.calls]))
+
+    return _looping(speak, state)
+
+
+class Placeless(TurnModel):
+    """Streams each call in one piece, and says of none which it is."""
+
+    def _pieces(self, turn: Turn) -> Iterator[AIMessageChunk]:
+        yield from super()._pieces(replace(turn, calls=()))
+        for one in turn.calls:
+            piece = tool_call_chunk(name=one["name"], args=json.dumps(one["args"]), id=one["id"], index=None)
+            yield AIMessageChunk("", tool_call_chunks=[piece])
+
+
+def paused(ids: str) -> CompiledGraph:
+    """Made by hand too; a person is asked between the first calls and the last."""
+    turns = iter(turns_of(ids))
+
+    def speak(state: MessagesState) -> dict[str, Any]:
+        turn = next(turns)
+        return {"messages": [AIMessage(turn.text, tool_calls=[*turn.calls])]}
+
+    def ask(state: MessagesState) -> dict[str, Any]:
+        if sum(isinstance(message, AIMessage) for message in state["messages"]) == 1:
+            interrupt("Go on?")
+        return {}
+
     graph = StateGraph(MessagesState)
     graph.add_node("speak", speak)
     graph.add_node("tools", ToolNode([depth]))
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "speak")
+    graph.add_conditional_edges("speak", tools_condition)
+    graph.add_edge("tools", "ask")
+    graph.add_edge("ask", "speak")
+    return graph.compile()
+
+
+def _looping(speak: Any, state: Any = MessagesState, tools: Any = None) -> CompiledGraph:
+    graph = StateGraph(state)
+    graph.add_node("speak", speak)
+    graph.add_node("tools", tools or ToolNode([depth]))
     graph.add_edge(START, "speak")
     graph.add_conditional_edges("speak", tools_condition)
     graph.add_edge("tools", "speak")
@@ -148,27 +206,68 @@ FORMS: dict[str, Callable[[str], CompiledGraph]] = {
     "streamed": brought,
     "whole": partial(brought, streams=False),
     "blocks": partial(brought, blocks=True),
+    "placeless": lambda ids: brought_by(Placeless(turns=turns_of(ids))),
     "made": made,
+    "made as a state": lambda ids: made_as(ids, lambda message: Told([message]), Told),
+    "made as a command": lambda ids: made_as(ids, lambda message: Command(update={"messages": [message]})),
     "agent": lambda ids: create_agent(TurnModel(turns=turns_of(ids)), [depth]),
 }
 # The factories that the catalog's entries name.
-globals().update({f"{form}_{ids}": partial(make, ids) for form, make in FORMS.items() for ids in IDS})
+globals().update(
+    {
+        f"{form}_{ids}".replace(" ", "_"): partial(make, ids)
+        for form, make in [*FORMS.items(), ("paused", paused)]
+        for ids in IDS
+    }
+)
 
 
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("form", FORMS)
 async def test_each_call_has_its_own_id_and_result_wherever_it_comes_from(tmp_path: Path, form: str, ids: str) -> None:
-    agents = [{"id": "scout", "class_path": f"{__name__}:{form}_{ids}"}]
+    agents = [{"id": "scout", "class_path": f"{__name__}:{form}_{ids}".replace(" ", "_")}]
     async with running_server(tmp_path, agents=agents) as server, chat(server.address) as client:
         events = await client.ask(ASKED, agent_id="scout")
     check_exchange(events)
+    require_apart(events)
+    assert len(await kept_records(server.data)) == len([*FIRST, *THEN])
+
+
+@pytest.mark.parametrize("ids", IDS)
+async def test_a_pause_lets_no_call_vanish(tmp_path: Path, ids: str) -> None:
+    agents = [{"id": "scout", "class_path": f"{__name__}:paused_{ids}"}]
+    async with running_server(tmp_path, agents=agents) as server, chat(server.address) as client:
+        require_apart([await answer(client, await waiting(client, "scout"), "yes")])
+
+
+def require_apart(events: list[dict[str, Any]]) -> None:
     assert (events[-1]["status"], final_text(events)) == ("ok", ANSWER)
     calls, results = parts_of(events, "tool_call"), parts_of(events, "tool_result")
     assert [call["args"]["lake"] for call in calls] == [*FIRST, *THEN]
     assert len({call["call_id"] for call in calls}) == len(calls) and all(call["call_id"] for call in calls)
     by_id = {result["call_id"]: result["content"] for result in results}
     assert [by_id[call["call_id"]] for call in calls] == [f"{lake}: 217 m" for lake in (*FIRST, *THEN)]
-    assert len(await kept_records(server.data)) == len(calls)
+
+
+def copying() -> CompiledGraph:
+    """Returns a copy of the response under an id of its own, and that again once its call has a result."""
+    model = TurnModel(turns=[Turn(calls=[ToolCall(name="depth", args={"lake": "Thun"}, id="0")]), Turn(ANSWER)])
+
+    def speak(state: MessagesState) -> dict[str, Any]:
+        said = model.invoke(state["messages"])
+        earlier = [message for message in state["messages"] if isinstance(message, AIMessage)]
+        return {"messages": [*earlier, AIMessage(said.content, tool_calls=said.tool_calls)]}
+
+    return _looping(speak)
+
+
+async def test_a_copy_of_a_call_is_no_other_call(tmp_path: Path) -> None:
+    agents = [{"id": "scout", "class_path": f"{__name__}:copying"}]
+    async with running_server(tmp_path, agents=agents) as server, chat(server.address) as client:
+        events = await client.ask(ASKED, agent_id="scout")
+    check_exchange(events)
+    assert [part["call_id"] for part in parts_of(events, "tool_call")] == ["0"]
+    assert [(part["call_id"], part["ok"]) for part in parts_of(events, "tool_result")] == [("0", True)]
 
 
 CUT = Turn(calls=[ToolCall(name="depth", args={"lake": "Thun"}, id="1")], finish_reason="length")
@@ -207,9 +306,43 @@ def answering_itself() -> CompiledGraph:
     return graph.compile()
 
 
+def working_at_once() -> CompiledGraph:
+    """Three workers, of which each has its first call cut off."""
+    whole = Turn(calls=[ToolCall(name="depth", args={"lake": "Thun"}, id="2")])
+    graph = StateGraph(MessagesState)
+    for number in range(3):
+        graph.add_node(f"worker{number}", create_agent(TurnModel(turns=[CUT, whole, Turn(ANSWER)]), [depth]))
+        graph.add_edge(START, f"worker{number}")
+    return graph.compile()
+
+
+async def test_what_workers_come_to_at_once_is_counted_for_each(tmp_path: Path) -> None:
+    agents = [{"id": "scout", "class_path": f"{__name__}:working_at_once"}]
+    async with running_server(tmp_path, agents=agents) as server, chat(server.address) as client:
+        events = await client.ask(ASKED, agent_id="scout")
+    check_exchange(events)
+    assert events[-1]["status"] == "ok"
+    assert sorted(part["ok"] for part in parts_of(events, "tool_result")) == [False] * 3 + [True] * 3
+
+
+def tool_node_in_code() -> CompiledGraph:
+    """A ToolNode that only the code of a node knows."""
+    model, tools = TurnModel(turns=[CUT, Turn(ANSWER)]), ToolNode([depth])
+
+    async def run(state: MessagesState) -> Any:
+        return await tools.ainvoke(state)
+
+    return _looping(lambda state: {"messages": [model.invoke(state["messages"])]}, tools=run)
+
+
 @pytest.mark.parametrize(
     ("graph", "status", "results"),
-    [("chunks_of_its_own", "ok", [NOT_RUN]), ("ending_on_a_call", "error", None), ("answering_itself", "ok", None)],
+    [
+        ("chunks_of_its_own", "ok", [NOT_RUN]),
+        ("tool_node_in_code", "ok", [NOT_RUN]),
+        ("ending_on_a_call", "error", None),
+        ("answering_itself", "ok", None),
+    ],
 )
 async def test_a_cut_call_never_runs_and_no_graph_ends_well_on_it(
     tmp_path: Path, graph: str, status: str, results: list[str] | None

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from types import ModuleType
 
 from agentic_backend.agents.class_path import ClassPathError
+from agentic_backend.syntax_tree import parsed
 
 
 class AllowedCode:
@@ -55,7 +56,7 @@ def _matches(pattern: str, module: str, attribute: str) -> bool:
 def _assigned_in(module: ModuleType) -> set[str]:
     """The names that the module's source assigns at its top level, and does not import."""
     try:
-        tree = ast.parse(inspect.getsource(module))
+        tree = parsed(inspect.getsource(module))
     except (OSError, TypeError, SyntaxError, ValueError):
         return set()
     nodes = list(_top_level(tree))

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from agentic_backend.exception_detail import is_authors
+from agentic_backend.syntax_tree import parsed
 
 Stamp = tuple[int, int, int] | None
 """What changes if a file is saved, in place or by a rename: its time, size and inode; None if it is not there."""
@@ -127,7 +128,7 @@ def _imports_of(name: str, file: str) -> Iterator[str]:
     is_package = Path(file).name == "__init__.py"
     package = name if is_package else name.rpartition(".")[0]
     try:
-        tree = ast.parse(Path(file).read_bytes())
+        tree = parsed(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         # It has changed, or it is gone: it is among the changed ones itself.
         return

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from agentic_backend.mcp import DELEGATION_PREFIX
+from agentic_backend.syntax_tree import parsed
 
 # The number of characters at the start of a text that are searched for phrases.
 _WINDOW = 4_000
@@ -141,7 +142,7 @@ def _read_keywords(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
     for closing in list(re.finditer(r"\)", text[start:]))[:_MAX_CALLS]:
         end = start + closing.end()
         try:
-            call = ast.parse(f"f{text[start:end]}", mode="eval").body
+            call = parsed(f"f{text[start:end]}", "eval").body
         except (SyntaxError, MemoryError, *_UNREADABLE):
             continue
         if not isinstance(call, ast.Call) or call.args:

@@ -9,6 +9,8 @@ import operator
 import re
 from collections.abc import Callable
 
+from agentic_backend.syntax_tree import parsed
+
 MAX_LENGTH = 200
 MAX_BITS = 2_048
 """The number of binary digits of the largest integer."""
@@ -39,7 +41,7 @@ def evaluate(expression: str) -> Number:
     if not expression.strip() or not _ALLOWED.fullmatch(expression):
         raise ArithmeticProblem("Only numbers, + - * / // % ** and parentheses can be calculated.")
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body)
+        return _value(parsed(expression.strip(), "eval").body)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ArithmeticProblem("The expression is not complete or not in order.") from error
     except ZeroDivisionError as error:

@@ -42,9 +42,11 @@ class InFlight:
         self._runs[run_id] = Work(kind, name, parent, at, is_called)
         self._sign(parent, at)
 
-    def end(self, run_id: UUID, at: float) -> None:
+    def end(self, run_id: UUID, at: float) -> Work | None:
+        """Note an end, and return what has ended; None if it is not known."""
         work = self._runs.pop(run_id, None)
         self._sign(work.parent if work else None, at)
+        return work
 
     def progress(self, at: float) -> None:
         """Some tool has reported its progress; LangGraph does not say which."""

@@ -142,9 +142,10 @@ class RunCallback(ModelStream, RunObserver):
         self.in_flight.begin(run_id, parent, kind, name, self._clock())
 
     def _end(self, run_id: UUID, output: Any = None) -> None:
-        if output is not None:
+        ended = self.in_flight.end(run_id, self._clock())
+        # Not of what runs in a node, such as a prompt with examples of calls; nor of a graph, whose state is large.
+        if output is not None and ended is not None and ended.kind is Kind.NODE:
             self.calls.end_of_node(output)
-        self.in_flight.end(run_id, self._clock())
 
     def _fail(self, run_id: UUID, error: BaseException) -> None:
         # So a node writes to the graph around its own.

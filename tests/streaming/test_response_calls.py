@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import pytest
 from graphs.deciding import answer, decide, on, only, requests, waiting
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, ToolMessage
 from langchain_core.messages.tool import ToolCall, tool_call_chunk
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
@@ -304,6 +305,24 @@ def answering_itself() -> CompiledGraph:
     graph.add_edge(START, "speak")
     graph.add_edge("speak", "give up")
     return graph.compile()
+
+
+def with_examples() -> CompiledGraph:
+    """Its prompt has an example of a call."""
+    call = ToolCall(name="depth", args={"lake": "Thun"}, id="0")
+    example = [AIMessage("", tool_calls=[call]), ToolMessage("217 m", tool_call_id="0")]
+    prompt = ChatPromptTemplate.from_messages([*example, ("placeholder", "{messages}")])
+    model = TurnModel(turns=[Turn(calls=[call]), Turn(ANSWER)])
+    chain = prompt | model
+    return _looping(lambda state: {"messages": [chain.invoke({"messages": state["messages"]})]})
+
+
+async def test_an_example_in_a_prompt_takes_no_id(tmp_path: Path) -> None:
+    agents = [{"id": "scout", "class_path": f"{__name__}:with_examples"}]
+    async with running_server(tmp_path, agents=agents) as server, chat(server.address) as client:
+        events = await client.ask(ASKED, agent_id="scout")
+    check_exchange(events)
+    assert [part["call_id"] for part in parts_of(events, "tool_call")] == ["0"]
 
 
 def working_at_once() -> CompiledGraph:

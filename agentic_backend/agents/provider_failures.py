@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.exceptions import ContextOverflowError
@@ -136,6 +136,26 @@ def is_timeout(error: BaseException) -> bool:
 def is_lasting(error: BaseException) -> bool:
     """Whether a repetition of the same call must fail in the same way."""
     return not typed_failure(error).retryable
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether a neighbour was away, overloaded, or refused the server itself.
+
+    Judged by classes, statuses and codes, never by the text of `error`, which may quote what was asked.
+    """
+    if isinstance(error, AgenticError):
+        return error.whose == "external" and (error.retryable or isinstance(error, ModelQuota | ModelRefusedKey))
+    try:
+        report = replace(_report_of(error), text="")
+    except Exception:
+        # Of an author, whose properties may fail.
+        return False
+    kind = _kind_of(error, report)
+    if kind is ModelError:
+        return report.is_class("gaierror") or _unnamed_type(report) in ("rate_limited", "unreachable", "server_error")
+    # A 403 or a 404 may be for what was asked.
+    is_refused = kind is ModelRefusedKey and (report.status == 401 or report.has(_KEY_CODES))
+    return is_refused or kind in (ModelTimeout, ModelQuota)
 
 
 def tells_of_quota(body: Any) -> bool:

@@ -1,11 +1,18 @@
 """Circuit: keeps calls from a module that fails again and again, and lets one through after a while to see.
 
+A module that is away or takes too long fails for everybody; what the text of one person makes it do is that person's
+alone. So `Circuits` has one for all, and one for each person.
+
 Pure: times are seconds of one monotonic clock that the caller reads.
 """
 
 from enum import StrEnum
 
+from cachetools import LRUCache
+
 _FAILURES, _OPEN_S = 5, 30.0
+# The circuits of persons; beyond this number the one that was used last of all is closed.
+_PERSONS_AT_MOST = 1_000
 
 
 class CircuitState(StrEnum):
@@ -27,12 +34,19 @@ class Circuit:
         """The failures since the last success."""
         self._opened_at = 0.0
 
+    def is_open(self, now: float) -> bool:
+        """Whether the next call is kept away."""
+        return self.state is CircuitState.TRYING or (
+            self.state is CircuitState.OPEN and now - self._opened_at < self._open_s
+        )
+
     def admits(self, now: float) -> bool:
         """Whether a call may begin now. Each that may has to end with `succeeded`, `failed` or `let_go`."""
-        if self.state is CircuitState.OPEN and now - self._opened_at >= self._open_s:
+        if self.is_open(now):
+            return False
+        if self.state is CircuitState.OPEN:
             self.state = CircuitState.TRYING
-            return True
-        return self.state is CircuitState.CLOSED
+        return True
 
     def succeeded(self) -> None:
         self._failures = 0
@@ -47,3 +61,53 @@ class Circuit:
         """A call has ended without telling anything, because nobody waits for it any more."""
         if self.state is CircuitState.TRYING:
             self.state = CircuitState.OPEN
+
+
+class Circuits:
+    """The circuit of a module at one of its points for all, and those of single persons.
+
+    Each call that it admits has to end with `succeeded`, `was_away`, `failed` or `let_go`.
+    """
+
+    def __init__(self) -> None:
+        self._shared = Circuit()
+        self._of_persons: LRUCache[str, Circuit] = LRUCache(_PERSONS_AT_MOST)
+        """By user id; only of those whose last call has failed."""
+
+    @property
+    def state(self) -> CircuitState:
+        """Of the circuit for all."""
+        return self._shared.state
+
+    def persons_kept_away(self, now: float) -> int:
+        """For how many persons the module is not called, while it is for others."""
+        return sum(circuit.is_open(now) for circuit in self._of_persons.values())
+
+    def admits(self, user_id: str, now: float) -> bool:
+        own = self._of_persons.get(user_id)
+        if own is not None and own.is_open(now):
+            return False
+        return self._shared.admits(now) and (own is None or own.admits(now))
+
+    def succeeded(self, user_id: str) -> None:
+        self._shared.succeeded()
+        self._of_persons.pop(user_id, None)
+
+    def was_away(self, user_id: str, now: float) -> None:
+        """The module took too long, or something that it depends on is away: this tells nothing of the text."""
+        self._shared.failed(now)
+        self._let_go_person(user_id)
+
+    def failed(self, user_id: str, now: float) -> None:
+        """The module has failed at this person's text: this tells nothing of the texts of others."""
+        self._shared.let_go()
+        own = self._of_persons.setdefault(user_id, Circuit())
+        own.failed(now)
+
+    def let_go(self, user_id: str) -> None:
+        self._shared.let_go()
+        self._let_go_person(user_id)
+
+    def _let_go_person(self, user_id: str) -> None:
+        if (own := self._of_persons.get(user_id)) is not None:
+            own.let_go()

@@ -1,8 +1,11 @@
 """Checks what a module has answered: types, sizes and texts that can be stored. Modules may answer anything."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.policy.hook_result import Audit, Extraction, HookResult, Modifications
 from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolCallPart, ToolResultPart, text_of
@@ -16,6 +19,7 @@ PARTS = 100
 _REASON, _PATTERNS = 1_000, 50
 _SAFE_INTEGER = 2**53
 _PARTS_OF_A_PERSON = tuple(kind for kind in get_args(get_args(Part)[0]) if kind not in (ToolCallPart, ToolResultPart))
+_ANY_PART: TypeAdapter[Part] = TypeAdapter(Part)
 
 
 class InvalidResult(Exception):
@@ -23,22 +27,30 @@ class InvalidResult(Exception):
 
 
 def checked(result: object, longest: int = TEXT_BYTES) -> HookResult:
-    """A copy of `result` that the module can no longer change. `longest` bounds its texts, in characters.
+    """A copy of `result`, of the server's own types, that the module can no longer change.
 
-    Raises InvalidResult.
+    `longest` bounds its texts, in characters. Raises InvalidResult, and whatever the author's properties raise: to read
+    a result is to run the module, so it belongs into the module's guard.
     """
     if not isinstance(result, HookResult):
         raise InvalidResult(f"expected a HookResult, not {type(result).__name__}")
-    if result.action not in ("continue", "block"):
-        raise InvalidResult("the action is neither 'continue' nor 'block'")
     return HookResult(
-        action=result.action,
+        action=_action(result.action),
         modifications=_modifications(result.modifications, longest),
         block_reason=_text(result.block_reason, longest)[:_REASON],
         direct_response=_text(result.direct_response, longest),
         extractions=[_extraction(one) for one in _some(result.extractions, _EXTRACTIONS)],
         audit=None if result.audit is None else _audit(result.audit),
     )
+
+
+def _action(given: object) -> Literal["continue", "block"]:
+    match _text(given, 100):
+        case "continue":
+            return "continue"
+        case "block":
+            return "block"
+    raise InvalidResult("the action is neither 'continue' nor 'block'")
 
 
 def replaced(parts: Sequence[Part], new: str | Sequence[Part]) -> list[Part]:
@@ -85,15 +97,20 @@ def _message(given: object, longest: int) -> str | list[Part] | None:
 def _part(given: object, longest: int) -> Part:
     if not isinstance(given, _PARTS_OF_A_PERSON):
         raise InvalidResult("a part of the message is none that a person can send")
-    copy: Part = given.model_copy(deep=True)
-    _json(copy.model_dump(), [longest], 0)
-    return copy
+    try:
+        # Made anew: it may be of a class of the module's own, or made without its checks.
+        return _ANY_PART.validate_python(_json(given.model_dump(mode="json", warnings=False), [longest], 0))
+    except ValidationError:
+        raise InvalidResult("a part of the message is not valid") from None
 
 
 def _extraction(given: object) -> Extraction:
     if not isinstance(given, Extraction):
         raise InvalidResult("an extraction is no Extraction")
-    return Extraction(_text(given.type, 100), _json(dict(given.data), [_EXTRACTION_SIZE], 0))
+    if not isinstance(given.data, Mapping):
+        raise InvalidResult("the data of an extraction are no mapping")
+    items = islice(given.data.items(), _EXTRACTION_SIZE)
+    return Extraction(_text(given.type, 100), _json(dict(items), [_EXTRACTION_SIZE], 0))
 
 
 def _audit(given: object) -> Audit:
@@ -107,34 +124,36 @@ def _audit(given: object) -> Audit:
 def _text(given: object, longest: int) -> str:
     if not isinstance(given, str):
         raise InvalidResult(f"expected a text, not {type(given).__name__}")
-    if len(given) > longest:
+    # A copy: the text may be of a class of the module's own.
+    text = str.__str__(given)
+    if len(text) > longest:
         raise InvalidResult("a text is too long")
     try:
-        given.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise InvalidResult("a text is no Unicode") from None
-    # A copy: the text may be of a class of the module's own.
-    return str.__str__(given)
+    return text
 
 
 def _some(given: object, most: int) -> Sequence[Any]:
     if not isinstance(given, list | tuple):
         raise InvalidResult(f"expected a list, not {type(given).__name__}")
-    if len(given) > most:
+    items = list(islice(given, most + 1))
+    if len(items) > most:
         raise InvalidResult("a list is too long")
-    return given
+    return items
 
 
 def _json(value: object, left: list[int], depth: int) -> Any:
     """A copy of a value of JSON; `left[0]` is how many characters and values it may still have."""
-    left[0] -= 1 + (len(value) if isinstance(value, str) else 0)
+    left[0] -= 1 + (str.__len__(value) if isinstance(value, str) else 0)
     if left[0] < 0 or depth > _DEPTH:
         raise InvalidResult("the data is too large or nested too deeply")
     match value:
         case None | bool():
             return value
         case str():
-            return _text(value, len(value))
+            return _text(value, str.__len__(value))
         case int() if abs(value) < _SAFE_INTEGER:
             return int(value)
         case float() if math.isfinite(value):

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agentic_backend.policy.read_only import read_only
 from agentic_backend.protocol.messages import Channel, ChatMessage, SessionState
 from agentic_backend.protocol.parts import Part, text_of
 
@@ -53,6 +54,9 @@ class ScopeOf:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", read_only(self.settings))
+
 
 @dataclass(frozen=True, slots=True)
 class ScopeFacts:
@@ -71,6 +75,9 @@ class ToolFacts:
     type: str
     tags: Sequence[str] = ()
     definition: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "definition", read_only(self.definition))
 
 
 @dataclass(frozen=True, slots=True)

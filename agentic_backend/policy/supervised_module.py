@@ -1,7 +1,7 @@
-"""SupervisedModule: one module, called with a timeout, behind a circuit, and whose health is known.
+"""SupervisedModule: one module, called with a timeout, behind circuits, and whose health is known.
 
 A module is an author's code: it may raise anything, hang, ignore its cancellation, or answer anything. Whatever it
-does becomes a HookResult or a ModuleFailed.
+does, also while its answer is read, becomes a HookResult or a ModuleFailed.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from agentic_backend.agents.at_work import AtWork, at_work
+from agentic_backend.agents.provider_failures import is_outage
 from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ChatModule
-from agentic_backend.policy.circuit import Circuit, CircuitState
+from agentic_backend.policy.circuit import Circuits, CircuitState
 from agentic_backend.policy.hook_checks import InvalidResult, checked
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.policy.hook_result import HookResult
@@ -42,7 +43,9 @@ class ModuleHealth(Value):
     priority: int
     on_failure: str
     circuits: dict[str, CircuitState]
-    """By point."""
+    """Of all users, by point."""
+    users_kept_away: int
+    """For how many users it is not called at one of its points, because it fails at what they say."""
     calls: int
     failures: int
     blocks: int
@@ -54,10 +57,12 @@ class ModuleHealth(Value):
 class ModuleFailed(Exception):
     """`error` is the type of the exception, or one of the words above; `where` is the author's line, if it raised."""
 
-    def __init__(self, error: str, where: str | None = None) -> None:
+    def __init__(self, error: str, where: str | None = None, *, was_away: bool = False) -> None:
+        """`was_away`: the module, or what it depends on, whatever the text was."""
         super().__init__(error)
         self.error = error
         self.where = where
+        self.was_away = was_away
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class SupervisedModule:
         self.instance = instance
         self.reads_messages = bool(instance.reads_messages)
         self._kpi = kpi
-        self._circuits = {point: Circuit() for point in spec.points}
+        self._circuits = {point: Circuits() for point in spec.points}
         """By point: where one method fails, another may work."""
         self._stuck: set[asyncio.Task[object]] = set()
         """The calls that were given up and have not ended."""
@@ -94,7 +99,8 @@ class SupervisedModule:
             points=sorted(self.spec.points),
             priority=entry.priority,
             on_failure=entry.on_failure,
-            circuits={str(point): circuit.state for point, circuit in sorted(self._circuits.items())},
+            circuits={str(point): circuits.state for point, circuits in sorted(self._circuits.items())},
+            users_kept_away=self._users_kept_away(),
             calls=self._calls,
             failures=self._failures,
             blocks=self._blocks,
@@ -110,34 +116,33 @@ class SupervisedModule:
 
         `longest` bounds the texts of its answer, `payer` pays for the models that it asks. Raises ModuleFailed.
         """
-        point, began = context.request.hook, self._clock()
+        point, began, user_id = context.request.hook, self._clock(), context.user.id
         if rest_s <= 0:
             # The modules before it took all the time: that tells nothing about this one.
             raise self._failed(point, TIMEOUT)
-        circuit = self._circuits[point]
-        if not circuit.admits(began):
+        circuits = self._circuits[point]
+        if not circuits.admits(user_id, began):
             raise self._failed(point, CIRCUIT_OPEN)
         has_told = False
         waits_s = min(rest_s, self.spec.entry.timeout_s)
         try:
             if len(self._stuck) >= _STUCK_AT_MOST:
-                raise ModuleFailed(TOO_MANY)
-            result = await self._result(context, waits_s, payer, log_fields)
-            answer = checked(result, longest)
-        except (ModuleFailed, InvalidResult) as error:
-            told = error.error if isinstance(error, ModuleFailed) else type(error).__name__
+                raise ModuleFailed(TOO_MANY, was_away=True)
+            answer = await self._result(context, waits_s, longest, payer, log_fields)
+        except ModuleFailed as error:
             # Without nearly all of its own time, as after a stop, a timeout tells nothing.
-            has_told = told != TIMEOUT or waits_s >= _NEARLY_ALL * self.spec.entry.timeout_s
-            if has_told:
-                circuit.failed(self._clock())
-            where = error.where if isinstance(error, ModuleFailed) else str(error)
-            raise self._failed(point, told, where) from None
+            has_told = error.error != TIMEOUT or waits_s >= _NEARLY_ALL * self.spec.entry.timeout_s
+            if has_told and error.was_away:
+                circuits.was_away(user_id, self._clock())
+            elif has_told:
+                circuits.failed(user_id, self._clock())
+            raise self._failed(point, error.error, error.where) from None
         else:
             has_told = True
-            circuit.succeeded()
+            circuits.succeeded(user_id)
         finally:
             if not has_told:
-                circuit.let_go()
+                circuits.let_go(user_id)
             self._calls += 1
             took_s = self._clock() - began
             self._took_s += took_s
@@ -156,8 +161,12 @@ class SupervisedModule:
             await asyncio.wait(set(self._stuck), timeout=timeout_s)
 
     def _show_circuits(self) -> None:
-        is_open = any(circuit.state is not CircuitState.CLOSED for circuit in self._circuits.values())
-        self._kpi.modules.circuit(self.name, is_open=is_open)
+        is_open = any(circuits.state is not CircuitState.CLOSED for circuits in self._circuits.values())
+        self._kpi.modules.circuit(self.name, is_open=is_open or self._users_kept_away() > 0)
+
+    def _users_kept_away(self) -> int:
+        now = self._clock()
+        return max((circuits.persons_kept_away(now) for circuits in self._circuits.values()), default=0)
 
     def _failed(self, point: Point, error: str, where: str | None = None) -> ModuleFailed:
         self._failures += 1
@@ -166,10 +175,11 @@ class SupervisedModule:
         return ModuleFailed(error, where)
 
     async def _result(
-        self, context: HookContext, timeout_s: float, payer: Payer, log_fields: Mapping[str, object]
-    ) -> object:
+        self, context: HookContext, timeout_s: float, longest: int, payer: Payer, log_fields: Mapping[str, object]
+    ) -> HookResult:
+        """What the module answers, checked. Raises ModuleFailed."""
         # In a task and a context of its own: nothing that it does to its task touches the exchange's.
-        task = asyncio.create_task(self._guarded(context, payer, log_fields), context=Context())
+        task = asyncio.create_task(self._guarded(context, longest, payer, log_fields), context=Context())
         try:
             await asyncio.wait({task}, timeout=timeout_s)
         finally:
@@ -178,20 +188,26 @@ class SupervisedModule:
                 task.add_done_callback(self._stuck.discard)
                 task.cancel()
         if not task.done():
-            raise ModuleFailed(TIMEOUT)
+            raise ModuleFailed(TIMEOUT, was_away=True)
         if task.cancelled():
             raise ModuleFailed("CancelledError")
-        result = task.result()
-        if isinstance(result, _Raised):
-            raise ModuleFailed(type(result.error).__name__, place_of(result.error))
-        return result
+        match task.result():
+            case _Raised(error=InvalidResult() as error):
+                raise ModuleFailed(InvalidResult.__name__, str(error))
+            case _Raised(error=error):
+                raise ModuleFailed(type(error).__name__, place_of(error), was_away=is_outage(error))
+            case result:
+                return result
 
-    async def _guarded(self, context: HookContext, payer: Payer, log_fields: Mapping[str, object]) -> object:
+    async def _guarded(
+        self, context: HookContext, longest: int, payer: Payer, log_fields: Mapping[str, object]
+    ) -> HookResult | _Raised:
         work = AtWork(f"module:{self.name}", log_fields, lambda data: None)
         method: Any = getattr(self.instance, METHODS[context.request.hook])
         with at_work(work), paid_by(payer):
             try:
-                return await method(context)
+                # Its properties and lists may be code of the author too.
+                return checked(await method(context), longest)
             except asyncio.CancelledError:
                 raise
             except BaseException as error:

@@ -1,6 +1,7 @@
 """What the exceptions of providers mean, in the shapes of their packages: of few of them a package is installed."""
 
 import asyncio
+import socket
 from http import HTTPStatus
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from google.genai.errors import ClientError, ServerError
 from langchain_core.exceptions import ContextOverflowError
 
-from agentic_backend.agents.provider_failures import is_lasting, typed_failure
+from agentic_backend.agents.provider_failures import is_lasting, is_outage, typed_failure
+from agentic_backend.errors import ContentFiltered, ModelTimeout, StoreUnavailable
 
 REQUEST, REQUEST2 = httpx.Request("POST", "https://host/v1"), httpx2.Request("POST", "https://host/v1")
 
@@ -187,3 +189,55 @@ async def test_a_cycle_of_causes_comes_to_an_end() -> None:
     first, second = ValueError(), ValueError()
     first.__cause__, second.__cause__ = second, first
     assert (await asyncio.to_thread(typed_failure, first)).code == "model_error"
+
+
+class Unreadable(Exception):
+    @property
+    def response(self) -> Any:
+        raise RuntimeError("no response")
+
+
+def caused(error: Exception, by: Exception) -> Exception:
+    error.__cause__ = by
+    return error
+
+
+OUTAGES = [
+    TimeoutError(),
+    ConnectionResetError("reset"),
+    socket.gaierror(-2, "unknown host"),
+    httpx.ConnectError("refused", request=REQUEST),
+    httpx.ReadTimeout("late", request=REQUEST),
+    mistral(503, "overloaded"),
+    mistral(429, "slow down"),
+    mistral(401, "who are you"),
+    openai.APIConnectionError(request=REQUEST2),
+    google(503, "UNAVAILABLE", "busy"),
+    caused(ValueError("no verdict"), ConnectionRefusedError()),
+    ModelTimeout(),
+    StoreUnavailable(),
+]
+"""What says nothing of the text that was asked about."""
+OF_TEXTS = [
+    LookupError("503: rate limit, invalid api key, connection timed out, quota exceeded, monthly"),
+    UnicodeDecodeError("utf-8", b"x", 0, 1, "timeout"),
+    OSError(36, "File name too long"),
+    mistral(400, "invalid api key; the model `x` was not found; credit balance"),
+    mistral(403, "blocked by the firewall"),
+    mistral(404, "no such page"),
+    mistral(413, "too long"),
+    ContextOverflowError("too long"),
+    ContentFiltered(),
+    Unprintable(),
+    Unreadable(),
+]
+
+
+@pytest.mark.parametrize("error", OUTAGES, ids=repr)
+def test_a_neighbour_that_is_away_is_told_by_what_it_raises(error: Exception) -> None:
+    assert is_outage(error)
+
+
+@pytest.mark.parametrize("error", OF_TEXTS, ids=lambda error: type(error).__name__)
+def test_what_a_text_causes_is_no_outage_whatever_the_error_quotes(error: Exception) -> None:
+    assert not is_outage(error)

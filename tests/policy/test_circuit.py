@@ -1,6 +1,6 @@
-"""The circuit opens after failures in a row, tries one call after a while, and closes again."""
+"""A circuit opens after failures in a row, tries one call after a while, and closes again; for all or for one."""
 
-from agentic_backend.policy.circuit import Circuit, CircuitState
+from agentic_backend.policy.circuit import Circuit, Circuits, CircuitState
 
 
 def failing(times: int) -> Circuit:
@@ -37,3 +37,40 @@ def test_a_call_that_tells_nothing_leaves_the_next_one_to_try() -> None:
     assert circuit.admits(12)
     circuit.let_go()
     assert circuit.admits(12)
+
+
+def test_what_one_person_says_keeps_the_module_from_nobody_else() -> None:
+    circuits = Circuits()
+    for second in range(7):
+        if circuits.admits("eve", second):
+            circuits.failed("eve", second)
+    assert not circuits.admits("eve", 7) and circuits.persons_kept_away(7) == 1
+    assert circuits.admits("bob", 7) and circuits.state is CircuitState.CLOSED
+    circuits.succeeded("bob")
+    assert not circuits.admits("eve", 8), "another's success is not hers"
+    assert circuits.admits("eve", 40) and not circuits.admits("eve", 40), "one call is tried"
+    circuits.succeeded("eve")
+    assert circuits.admits("eve", 41) and circuits.persons_kept_away(41) == 0
+
+
+def test_a_module_that_is_away_is_so_for_all() -> None:
+    circuits = Circuits()
+    for second, user in enumerate(["eve", "eve", "bob", "eve", "bob"]):
+        assert circuits.admits(user, second)
+        circuits.was_away(user, second)
+    assert not circuits.admits("carol", 5) and circuits.state is CircuitState.OPEN
+    assert circuits.persons_kept_away(5) == 0
+    # The call that is tried fails at its text: that is no sign that the module is back, and the next one is tried.
+    assert circuits.admits("carol", 40)
+    circuits.failed("carol", 40)
+    assert circuits.admits("bob", 40)
+    circuits.succeeded("bob")
+    assert circuits.state is CircuitState.CLOSED
+
+
+def test_no_more_than_a_thousand_persons_are_remembered() -> None:
+    circuits = Circuits()
+    for user in range(2_000):
+        for _ in range(5):
+            circuits.failed(str(user), 0)
+    assert circuits.persons_kept_away(1) == 1_000

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
@@ -17,6 +18,7 @@ from support.reciting import reciting_graph
 from support.recorded_agents import entry_of, eventually, metric
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
+from agentic_backend.auth.user import User
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.hook_context import HookContext, Point
@@ -164,6 +166,29 @@ async def test_a_failing_module_blocks_if_its_entry_says_so(tmp_path: Path, poin
     assert len([context for context in MADE[0].seen if str(context.request.hook) == f"chat:{point}_ai"]) == 5
 
 
+@pytest.mark.parametrize("on_failure", ["block", "continue"])
+async def test_what_one_person_says_changes_nothing_for_another(tmp_path: Path, on_failure: str) -> None:
+    module = entry(class_path=f"{__name__}:Breakable", settings={"before": "redact"}, on_failure=on_failure)
+    async with serving(tmp_path, module) as sessions:
+        for number in range(8):
+            await sessions.ask(f"poison {number}")
+        errors = [record.error for record in await records_of(sessions, ModuleErrorRecord)]
+        assert sorted(errors) == ["LookupError"] * 5 + ["circuit_open"] * 3
+        events = await sessions.ask("my secret", user=User(id="bob", name="Bob"))
+        assert (status(events), first_text(events)) == ("ok", "my ***")
+
+
+async def test_a_dependency_that_is_away_opens_the_circuit_for_all(tmp_path: Path) -> None:
+    module = entry(class_path=f"{__name__}:Breakable", settings={"before": "redact"})
+    async with serving(tmp_path, module) as sessions:
+        for _ in range(5):
+            await sessions.ask("the service is down")
+        events = await sessions.ask("my secret", user=User(id="bob", name="Bob"))
+        assert first_text(events) == "my secret"
+        errors = [record.error for record in await records_of(sessions, ModuleErrorRecord)]
+        assert sorted(errors) == ["ConnectError"] * 5 + ["circuit_open"]
+
+
 @pytest.mark.parametrize("what", ["mutate", "blank"])
 async def test_what_a_module_was_given_is_a_copy(tmp_path: Path, what: str) -> None:
     async with serving(tmp_path, entry(settings={"before": what})) as sessions:
@@ -184,6 +209,23 @@ async def test_modules_run_by_priority_and_see_what_earlier_ones_have_left(tmp_p
     assert names == ["early", "first-in-file", "late"]
     told = [context.conversation.current for module in MADE for context in module.seen if _is_before(context)]
     assert [current.text for current in told if current is not None] == ["my secret", "my ***", "my ***"]
+
+
+class Breakable(Acting):
+    """Breaks at some texts: by itself, or because the service that it asks is away."""
+
+    async def before_ai(self, context: HookContext) -> HookResult:
+        assert context.conversation.current is not None
+        text = context.conversation.current.text
+        if "poison" in text:
+            # As an author's error may quote what was said, also where it sounds like a service's.
+            raise LookupError(f"503 rate limit, invalid api key, connection timed out: {text}")
+        if "down" in text:
+            try:
+                raise OSError("no route to host")
+            except OSError as error:
+                raise httpx.ConnectError(text) from error
+        return await super().before_ai(context)
 
 
 def _is_before(context: HookContext) -> bool:

@@ -11,6 +11,7 @@ from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked
 from agentic_backend.policy.modules_file import ModuleSpec, read_modules
+from agentic_backend.protocol.parts import TextPart
 
 PATH = "support.hostile_modules"
 
@@ -138,11 +139,74 @@ async def _deep(context: HookContext) -> Any:
     return HookResult(extractions=[Extraction("deep", data)])
 
 
+class Lazy(HookResult):
+    @property
+    def action(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("secret of the module")
+
+
+class CancelledWhenRead(HookResult):
+    @property
+    def modifications(self) -> Any:  # type: ignore[override]
+        raise asyncio.CancelledError
+
+
+class Endless(list[Any]):
+    def __iter__(self) -> Any:
+        while True:
+            yield "x"
+
+
+class Shrunken(str):
+    def __len__(self) -> int:
+        return 0
+
+
+async def _lazy(context: HookContext) -> Any:
+    return Lazy()
+
+
+async def _cancelled_when_read(context: HookContext) -> Any:
+    return CancelledWhenRead()
+
+
+async def _no_data(context: HookContext) -> Any:
+    return HookResult(extractions=[Extraction("x", None)])  # type: ignore[arg-type]
+
+
+async def _odd_data(context: HookContext) -> Any:
+    return HookResult(extractions=[Extraction("x", ["a", "b"])])  # type: ignore[arg-type]
+
+
+async def _endless(context: HookContext) -> Any:
+    return HookResult(modifications=Modifications(prompt_additions=Endless()))
+
+
+async def _longer_than_it_says(context: HookContext) -> Any:
+    text = Shrunken("x" * 100_000_000)
+    return HookResult(modifications=Modifications(message=text, response=text))
+
+
+async def _unchecked_part(context: HookContext) -> Any:
+    part = TextPart.model_construct(text=7)
+    return HookResult(modifications=Modifications(message=[part], response=7))  # type: ignore[arg-type]
+
+
 async def _mutate(context: HookContext) -> Any:
     for parts in (context.conversation.current.parts if context.conversation.current else (),):
         for part in parts:
             part.__dict__["text"] = "changed by a module"
     object.__setattr__(context, "user", None)
+    for change in (
+        lambda: context.tool.definition.update(id="other"),
+        lambda: context.tool.definition["chat"].clear(),
+        lambda: context.tool.definition["tags"].append("mine"),
+    ):
+        try:
+            change()
+        except (AttributeError, TypeError):
+            continue
+        raise AssertionError("what a module is told can be changed")
     return CONTINUE
 
 
@@ -170,7 +234,20 @@ ACTS: dict[str, Any] = {
     "blank": _blank,
     "block": _block_silently,
 }
-FAILURES = ["raise", "exit", "cancel", "cancel_task", "hang", "hang_stubbornly", "rubbish", "huge", "surrogate", "deep"]
+UNREADABLE = {
+    "lazy": _lazy,
+    "cancelled_when_read": _cancelled_when_read,
+    "no_data": _no_data,
+    "odd_data": _odd_data,
+    "endless": _endless,
+    "longer_than_it_says": _longer_than_it_says,
+    "unchecked_part": _unchecked_part,
+}
+ACTS |= UNREADABLE
+FAILURES = [
+    *("raise", "exit", "cancel", "cancel_task", "hang", "hang_stubbornly", "rubbish", "huge", "surrogate", "deep"),
+    *UNREADABLE,
+]
 
 
 def entry(name: str = "acting", *, settings: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from agentic_backend.protocol.events import (
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, TokenUsage
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import ExchangeEnd
-from agentic_backend.stores.records import SessionRecord
+from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.streaming.drafts import CompleteDraft
 
 
 def show_beginning(log: ExchangeLog, start: ExchangeStart) -> None:
@@ -38,6 +39,12 @@ def show_waiting(log: ExchangeLog, requests: HumanRequests, seq: int) -> None:
     if log.last_seq < seq:
         log.jump_to(seq - 1)
         log.append(AwaitingHuman(**log.next_place(), payload=requests))
+
+
+def show_last(log: ExchangeLog, drafts: Sequence[CompleteDraft], stored: Sequence[MessageRecord]) -> None:
+    """Show the last messages, each as the end of its block; `stored` are the `drafts` with their ranks."""
+    for draft, message in zip(drafts, stored, strict=True):
+        log.append(Stream(**log.next_place(), message=message.shown(), block=draft.block))
 
 
 def show_end(

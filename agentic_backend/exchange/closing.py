@@ -4,14 +4,16 @@ It works from the store alone. Open calls get a failed result, and partial text 
 instance see the end at once; readers on other instances get it from the store.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
-from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exchange.boundary_events import final_of, show_end
-from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of
+from agentic_backend.errors import Internal, StoreUnavailable
+from agentic_backend.exchange.boundary_events import final_of, show_end, show_last
+from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.life import BLOCKED, Outcome
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.resumable import is_resumable
@@ -20,11 +22,12 @@ from agentic_backend.exchange.text_gate import TextGate, is_text
 from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import turn_added
-from agentic_backend.protocol.events import Place, Stream
+from agentic_backend.protocol.events import Place
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
+from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
-from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut, Store, Written
+from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Store, Written
 from agentic_backend.stores.records import (
     CheckpointKind,
     CheckpointRecord,
@@ -35,6 +38,8 @@ from agentic_backend.stores.records import (
 )
 from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.drafts import CompleteDraft
+
+log = logging.getLogger(__name__)
 
 # Long enough to repeat a write whose answer was lost. In a longer outage the caller tries again later.
 _TRIES_FOR_S = 0.5
@@ -57,8 +62,10 @@ class Closing:
         self._gate_of = gate_of
         """Finds what the texts of an exchange pass before they are stored, by its session and its first message."""
 
-    async def close(self, record: ExchangeRecord, outcome: Outcome) -> ExchangeEnd:
+    async def close(self, record: ExchangeRecord, outcome: Outcome, running: ExchangeLog | None = None) -> ExchangeEnd:
         """End the exchange of any owner, and return its end.
+
+        `running` is its log, if it still runs here: that knows its unfinished texts better than the store.
 
         Raises FencedOut if it has ended, or if another writer still writes to it.
         """
@@ -67,62 +74,89 @@ class Closing:
             raise FencedOut
         messages = await self._store.exchange_messages(record.id)
         session, now = await self._store.get_session(record.session_id), self._store.now()
-        partial = await self._store.partial(record.id)
-        closing = closing_of_stored(record.agent_id, messages, partial, outcome.status)
+        kept = await self._store.partial(record.id)
+        unfinished = kept if running is None else running.partial
+        closing: Sequence[CompleteDraft] = closing_of_stored(record.agent_id, messages, unfinished, outcome.status)
         gate = self._gate_of(record, session, messages[0]) if session is not None and messages else None
-        trail: list[TrailRecord] = []
-        if gate is not None:
-            outcome, closing = await _passed(gate, outcome, closing, messages, trail)
         progress = Progress(
             messages=messages,
             closing=closing,
             # Its owner may have shown more events than the store knows.
-            last_seq=next_epoch(record.last_seq),
+            last_seq=next_epoch(record.last_seq) if running is None else running.last_seq,
             ran_ms=record.ran_ms or max(0, round((now - record.started_at).total_seconds() * 1000)),
             first_token_ms=record.first_token_ms,
             usage=record.usage,
             turn_number=session.turn_count if session is not None else None,
         )
-        ending, token = ending_of(record, outcome, progress), uuid4().hex
-        drafts = [draft.message for draft in ending.drafts]
-        checkpoint = _last_checkpoint(record, outcome.status, now)
-        trail += ToolCalls(record, messages, self._store.now).add(drafts)
-        written = await until_stored(
-            lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
-            for_seconds(_TRIES_FOR_S),
-            self._kpi.dependencies.store_retried,
-        )
-        if partial:
+        trail: list[TrailRecord] = []
+        try:
+            if gate is not None:
+                outcome, closing = await _passed(gate, outcome, closing, messages, trail)
+            ending = ending_of(record, outcome, replace(progress, closing=closing))
+            written = await self._write(record, fence, messages, ending, trail)
+        except (StoreUnavailable, FencedOut):
+            raise
+        except Exception as error:
+            # Its last texts can't be looked at or stored, so it ends without: else it would be closed again and again,
+            # its session would stay busy, and its readers would wait.
+            ids = {"exchange_id": record.id, "session_id": record.session_id, "request_id": record.request_id}
+            log.error("exchange closed without its last texts", exc_info=error, extra=ids)
+            outcome = outcome if outcome.error is not None else Outcome(ExchangeStatus.ERROR, Internal())
+            bare = closing_of_stored(record.agent_id, messages, (), outcome.status)
+            ending = ending_of(record, outcome, replace(progress, closing=bare))
+            written = await self._write(record, fence, messages, ending, [])
+        if kept:
             # Left behind, they would go with the session.
             with suppress(StoreUnavailable):
                 await self._store.forget_pieces([record.id])
         self._kpi.exchanges.closed(record.agent_id, outcome.status, outcome.error.code if outcome.error else None)
         turn_added(written.session, record.id, outcome.status)
         resumable = await is_resumable(self._store, record.id, outcome.status)
-        self._show(record, progress.last_seq, ending.end, messages, written, resumable)
+        self._show(record, progress.last_seq, ending, messages, written, resumable)
         if messages:
             self._on_answered(written.session, messages[0], record, outcome.status)
         return ending.end
+
+    async def _write(
+        self,
+        record: ExchangeRecord,
+        fence: Fence,
+        messages: Sequence[MessageRecord],
+        ending: Ending,
+        trail: list[TrailRecord],
+    ) -> Written:
+        """Store the end after `messages`, with `trail` and the records of the calls that it settles."""
+        now, token, drafts = self._store.now(), uuid4().hex, [draft.message for draft in ending.drafts]
+        checkpoint = _last_checkpoint(record, ending.end.status, now)
+        trail += ToolCalls(record, messages, self._store.now).add(drafts)
+        return await until_stored(
+            lambda: self._store.append(fence, drafts, ending.end, checkpoint, trail=trail, token=token),
+            for_seconds(_TRIES_FOR_S),
+            self._kpi.dependencies.store_retried,
+        )
 
     def _show(
         self,
         record: ExchangeRecord,
         after_seq: int,
-        end: ExchangeEnd,
+        ending: Ending,
         messages: list[MessageRecord],
         written: Written,
         resumable: bool | None,
     ) -> None:
-        log = self._relay.find(record.id)
+        log, end = self._relay.find(record.id), ending.end
         if log is None or log.final is not None:
             return
         shown_messages = shown([*messages, *written.messages])
-        if log.is_waiting:
+        runs = self._relay.holds(record.id) and [message.rank for message in log.messages] == [
+            message.rank for message in messages
+        ]
+        if log.is_waiting or runs:
             # The log is complete, so readers need no reset: append the end.
             log.jump_to(after_seq)
-            self._relay.publish(log)
-            for message in written.messages:
-                log.append(Stream(**log.next_place(), message=message.shown()))
+            if log.is_waiting:
+                self._relay.publish(log)
+            show_last(log, ending.drafts, written.messages)
             show_end(log, end, shown_messages, written.session, resumable)
         else:
             place = Place(session_id=record.session_id, exchange_id=record.id, seq=end.last_seq)

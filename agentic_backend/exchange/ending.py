@@ -96,12 +96,16 @@ def closing_of_stored(
     texts = [text for text in partial if text.text]
     final = next((text for text in reversed(texts) if text.channel is not Channel.THOUGHT), None)
     metadata = MessageMetadata(agent_id=agent_id)
-    drafts = [_text_message(text, _channel_beside_final(text), metadata) for text in texts if text is not final]
-    drafts += _results_of_open_calls(messages, result, metadata)
+    drafts = [
+        CompleteDraft(_text_message(text, _channel_beside_final(text), metadata), text.block)
+        for text in texts
+        if text is not final
+    ]
+    drafts += [CompleteDraft(draft, None) for draft in _results_of_open_calls(messages, result, metadata)]
     if final is not None:
         ended = metadata.model_copy(update={"finish_reason": reason})
-        drafts.append(_text_message(final, Channel.FINAL, ended))
-    return [CompleteDraft(draft, None) for draft in drafts]
+        drafts.append(CompleteDraft(_text_message(final, Channel.FINAL, ended), final.block))
+    return drafts
 
 
 def _channel_beside_final(text: PartialText) -> Channel:

@@ -67,6 +67,8 @@ class Exchange:
         self._start = start
         self._graph_run = graph_run
         """Runs in its own task, which `run` starts and awaits."""
+        self._graph: asyncio.Task[StartedRun] | None = None
+        """That task, once it has started."""
         self._services = services
         self._retried = services.kpi.dependencies.store_retried
         """Counts that a write is tried again."""
@@ -127,11 +129,21 @@ class Exchange:
     async def run(self) -> None:
         start = self._start
         with self._services.tracing.run_of(start.record, begins=start.resume_point is None) as span:
-            outcome = await self._run()
+            try:
+                outcome = await self._run()
+            except (Exception, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and self._life.process_goes.is_set():
+                    raise
+                # Whatever this is, it is no outcome of the graph's: the end could not be made, stored or shown.
+                outcome = await self._settlement.end_from_store(error)
+            finally:
+                self._life.leave()
             if span is not None:
                 span.note({"agentic.exchange.status": str(outcome.status)})
                 if outcome.error is not None:
                     span.fail(outcome.error.code)
+            if self._graph is not None:
+                await self._outlive(self._graph, outcome)
 
     async def _run(self) -> Outcome:
         """The outcome, once it is settled."""
@@ -139,37 +151,35 @@ class Exchange:
         if self.log.last_seq == 0:
             show_beginning(self.log, self._start)
         if self._is_blocked:
-            await self._refuse()
+            # No agent is built, and no model called.
+            await self._settle(BLOCKED)
             return BLOCKED
-        graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
+        graph = self._graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
         graph.add_done_callback(lambda _: self._life.wakeup.set())
         try:
             outcome = await self._outcome(graph)
             if outcome is PAUSED:
                 outcome = await self._pause(graph.result())
             if outcome is not PAUSED:
-                await self._settlement.settle(outcome, await self._last_checkpoint(outcome))
+                await self._settle(outcome)
         finally:
             # Also if a shutdown cancels this task before the exchange has ended.
             graph.cancel()
-            self._life.leave()
-        # This task owns the graph's task to its end, even if that ignores its cancellation.
+        return outcome
+
+    async def _settle(self, outcome: Outcome) -> None:
+        await self._settlement.settle(outcome, await self._last_checkpoint(outcome))
+
+    async def _outlive(self, graph: asyncio.Task[StartedRun], outcome: Outcome) -> None:
+        """Wait for the graph's end, even if it ignores its cancellation: this task owns it."""
         await asyncio.wait({graph})
         if not graph.cancelled() and (late := graph.exception()) is not None and outcome.error is None:
             log.warning("graph failed after its exchange ended", exc_info=late, extra=self._start.log_fields)
-        return outcome
 
     @property
     def _is_blocked(self) -> bool:
         """Whether a module has blocked the user's message, or a text of the agent."""
         return self._outbox.gate is not None and self._outbox.gate.blocked_response is not None
-
-    async def _refuse(self) -> None:
-        """End an exchange whose message a module has blocked: no agent is built, and no model called."""
-        try:
-            await self._settlement.settle(BLOCKED, await self._last_checkpoint(BLOCKED))
-        finally:
-            self._life.leave()
 
     async def _outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
         """The outcome of the run. Cancels the graph if it still runs."""

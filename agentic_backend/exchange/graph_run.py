@@ -206,12 +206,12 @@ class GraphRun:
         """The name of its agent in the catalog."""
         return self._start.agent.settings.name
 
-    def typed(self, error: Exception) -> AgenticError:
+    def typed(self, error: BaseException) -> AgenticError:
         """The typed error for an exception that `run` raised."""
         exceeded = self.started.call_limits.exceeded if self.started is not None else None
         if exceeded is not None:
             return exceeded
-        while isinstance(error, ExceptionGroup):
+        while isinstance(error, BaseExceptionGroup):
             # Of an author's TaskGroup.
             error = error.exceptions[0]
         if isinstance(error, AgenticError):

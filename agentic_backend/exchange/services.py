@@ -11,6 +11,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.exchange.life import Outcome
 from agentic_backend.exchange.recall import Recall
 from agentic_backend.exchange.run_traces import RunTraces
 from agentic_backend.exchange.start import ExchangeStart
@@ -52,6 +53,8 @@ class ExchangeServices:
     """The work of tools that goes on after their calls."""
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
+    close: Callable[[ExchangeRecord, Outcome, ExchangeLog], Awaitable[object]]
+    """Ends an exchange that runs here with what is stored of it, and the unfinished texts of its log. See Closing."""
     on_answered: OnAnswered
     """Called for each exchange of a session when its end or its pause is stored."""
     traces: RunTraces = field(default_factory=RunTraces)

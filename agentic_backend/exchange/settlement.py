@@ -8,10 +8,11 @@ the exchange from the store.
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentic_backend.errors import Interrupted, StoreUnavailable
 from agentic_backend.exception_detail import detail_of
-from agentic_backend.exchange.boundary_events import show_deletion, show_end
+from agentic_backend.exchange.boundary_events import show_deletion, show_end, show_last
 from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.failure_report import FailureReport
 from agentic_backend.exchange.graph_run import GraphRun, StartedRun
@@ -27,6 +28,7 @@ from agentic_backend.exchange.text_gate import is_text
 from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
+from agentic_backend.stores.records import place
 from agentic_backend.streaming.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
@@ -54,7 +56,7 @@ class Settlement:
         """What the run leaves for the session's next exchange, once it has ended."""
         self._clock = asyncio.get_running_loop().time
 
-    def failed(self, error: Exception) -> Outcome:
+    def failed(self, error: BaseException) -> Outcome:
         """The outcome of a run that failed with `error`; writes the error to the server's log."""
         if isinstance(error, FencedOut):
             # No failure: another instance took the exchange over, or it was deleted. `settle` finds out which.
@@ -84,14 +86,8 @@ class Settlement:
         except FencedOut:
             self._services.ledger.keep(self._outbox.unwritten_trail)
             await self._show_stored(ending.end.usage)
-        except Exception as error:
-            # Also for a bug in the store: once the lease expires, recovery ends the exchange from the store.
-            code = error.code if isinstance(error, StoreUnavailable) else None
-            log_fields = {**self._start.log_fields, "status": str(outcome.status), "code": code}
-            log.error("exchange left to recovery", exc_info=None if code else error, extra=log_fields)
-            self._services.ledger.keep(self._outbox.unwritten_trail)
-            self._kpis.leave()
-            self._life.leave()
+        except StoreUnavailable as error:
+            self._leave_to_recovery(error)
         else:
             await self._show(ending.end)
             self._count(ending.end)
@@ -99,6 +95,73 @@ class Settlement:
             self._life.enter(Phase.ENDED)
             self.answered(outcome.status)
             self._compact()
+
+    async def end_from_store(self, error: BaseException) -> Outcome:
+        """End the exchange with what is stored of it, because its end could not be made, stored or shown. Never raises.
+
+        So nobody waits until its lease has expired and recovery ends it. Returns the outcome.
+        """
+        outcome = self.failed(error)
+        self._services.ledger.keep(self._outbox.unwritten_trail)
+        if self._life.settled.is_set() or self._outbox.log.final is not None:
+            # What failed came after the end.
+            return outcome
+        if self._life.is_open:
+            self._life.enter(Phase.ENDING)
+        record, usage = self._start.record, self._usage
+        try:
+            if self._outbox.writer.session is None:
+                self._show_query_end(outcome)
+            else:
+                so_far = replace(
+                    record, usage=usage, ran_ms=self._kpis.ran_ms, first_token_ms=self._kpis.first_token_ms
+                )
+                await until_stored(
+                    lambda: self._services.close(so_far, outcome, self._outbox.log),
+                    self._life.while_process_stays,
+                    self._services.kpi.dependencies.store_retried,
+                )
+        except FencedOut:
+            await self._show_stored(usage)
+            return outcome
+        except Exception as again:
+            self._leave_to_recovery(again)
+            return outcome
+        self._kpis.leave()
+        self._life.leave()
+        return outcome
+
+    def _show_query_end(self, outcome: Outcome) -> None:
+        """Show the end of an exchange that is stored nowhere, with the text that was shown."""
+        record, log, stored = self._start.record, self._outbox.log, self._outbox.stored
+        partial = log.partial if self._outbox.gate is None else ()
+        progress = Progress(
+            messages=stored,
+            closing=closing_of_stored(record.agent_id, stored, partial, outcome.status, server_went_away=False),
+            last_seq=log.last_seq,
+            ran_ms=self._kpis.ran_ms,
+            first_token_ms=self._kpis.first_token_ms,
+            usage=self._usage,
+        )
+        ending = ending_of(record, outcome, progress)
+        placed = place(
+            [draft.message for draft in ending.drafts],
+            session_id=None,
+            exchange_id=record.id,
+            next_rank=1 + max((message.rank for message in stored), default=-1),
+            at=self._services.store.now(),
+        )
+        show_last(log, ending.drafts, placed)
+        show_end(log, ending.end, log.messages, None)
+
+    def _leave_to_recovery(self, error: Exception) -> None:
+        """Let go of an exchange that can't be ended here: once the lease expires, any instance ends it."""
+        code = error.code if isinstance(error, StoreUnavailable) else None
+        log_fields = {**self._start.log_fields, "code": code}
+        log.error("exchange left to recovery", exc_info=None if code else error, extra=log_fields)
+        self._services.ledger.keep(self._outbox.unwritten_trail)
+        self._kpis.leave()
+        self._life.leave()
 
     def answered(self, status: ExchangeStatus) -> None:
         """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
@@ -142,7 +205,7 @@ class Settlement:
             last_seq=outbox.seq_after_all,
             ran_ms=self._kpis.ran_ms,
             first_token_ms=self._kpis.first_token_ms,
-            usage=started.transcoder.usage if started is not None else self._usage_before,
+            usage=self._usage,
             model=started.transcoder.model if started is not None else None,
             prompt_tokens=self._graph_run.prompt_tokens,
             # Whatever the outcome: the state after the last complete step matches the transcript.
@@ -189,8 +252,10 @@ class Settlement:
         return closing_of_stored(agent_id, self._outbox.stored, (), status, server_went_away=False)
 
     @property
-    def _usage_before(self) -> TokenUsage:
-        resume_point = self._start.resume_point
+    def _usage(self) -> TokenUsage:
+        started, resume_point = self._graph_run.started, self._start.resume_point
+        if started is not None:
+            return started.transcoder.usage
         return resume_point.usage if resume_point is not None else TokenUsage()
 
     async def _show(self, end: ExchangeEnd) -> None:

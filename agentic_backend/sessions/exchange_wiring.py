@@ -57,10 +57,10 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
     relay.on_completed = events.close_agents
     ends = SessionEnds(store, relay, parts.factory, kpi, events.ended)
     views = ExchangeViews(parts.instance, store, relay)
-    services = _exchange_services(parts, events, views)
+    closing = Closing(store, relay, kpi, events.answered, events.gate)
+    services = _exchange_services(parts, events, views, closing)
     attachments = Attachments(store, parts.models, settings.limits)
     launcher = ExchangeLauncher(services, settings.permissions)
-    closing = Closing(store, relay, kpi, events.answered, events.gate)
     waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
     resumption = Resumption(services, in_scope, launcher)
     user_limits = UserLimits(store, settings.limits)
@@ -98,7 +98,9 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
     )
 
 
-def _exchange_services(parts: ServerParts, events: SessionEvents, views: ExchangeViews) -> ExchangeServices:
+def _exchange_services(
+    parts: ServerParts, events: SessionEvents, views: ExchangeViews, closing: Closing
+) -> ExchangeServices:
     store, relay, kpi, limits = parts.store, parts.relay, parts.kpi, parts.settings.limits
     counts, timeout_s = TokenCounts(), parts.settings.chat_profiles.summary_timeout_s
     return ExchangeServices(
@@ -116,6 +118,7 @@ def _exchange_services(parts: ServerParts, events: SessionEvents, views: Exchang
         compactor=Compactor(store, relay, parts.models, parts.ledger, kpi, counts, parts.profiles, timeout_s),
         background=BackgroundCalls(parts.instance, store, relay, limits, kpi),
         show_stored=views.refresh,
+        close=closing.close,
         on_answered=events.answered,
         tracing=parts.tracing,
     )

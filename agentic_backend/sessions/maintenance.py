@@ -96,7 +96,7 @@ class Maintenance:
             beats = await self._store.beats()
             # An exchange that was resumed by the recovery runs here already.
             running = [one for one in left if one.owner not in beats and self._relay.is_left(one.id)]
-            recovered = any([await self._recovery.recover(record) for record in running])
+            recovered = any([await self._look_after_one(record, self._recovery.recover) for record in running])
 
     def _held(self) -> list[str]:
         """The ids of the exchanges that run here, or have ended here and are not stored yet."""
@@ -163,12 +163,15 @@ class Maintenance:
                 if not is_stored and followed.final is None:
                     show_deletion(followed)
 
-    async def _look_after_one(self, record: ExchangeRecord, end: Callable[[ExchangeRecord], Awaitable[object]]) -> None:
+    async def _look_after_one(self, record: ExchangeRecord, end: Callable[[ExchangeRecord], Awaitable[object]]) -> bool:
+        """Whether `end` has ended it. Whatever that fails with, the others are looked after all the same."""
         try:
-            await end(record)
-        except AgenticError as error:
-            log_fields = {"exchange_id": record.id, "session_id": record.session_id, "code": error.code}
-            log.warning("overdue exchange not ended", extra=log_fields)
+            return bool(await end(record))
+        except Exception as error:
+            code = error.code if isinstance(error, AgenticError) else None
+            log_fields = {"exchange_id": record.id, "session_id": record.session_id, "code": code}
+            log.warning("overdue exchange not ended", exc_info=None if code else error, extra=log_fields)
+            return False
 
     async def _count_waiting(self) -> None:
         waiting = await self._store.waiting_exchanges()

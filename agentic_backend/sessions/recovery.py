@@ -40,6 +40,8 @@ class Recovery:
         log.warning("exchange interrupted: its server went away", extra=log_fields)
         try:
             await self._resume(record)
-        except AgenticError as error:
-            log.warning("interrupted exchange not resumed", extra={**log_fields, "code": error.code})
+        except Exception as error:
+            code = error.code if isinstance(error, AgenticError) else None
+            told = {**log_fields, "code": code}
+            log.warning("interrupted exchange not resumed", exc_info=None if code else error, extra=told)
         return True

@@ -124,7 +124,8 @@ def test_what_nobody_runs_is_completed_from_what_is_stored(
     assert (answer.call_id, answer.ok, answer.content) == ("2", False, content)
     assert text_of(drafts[-1].message.parts) == "last"
     assert drafts[-1].message.metadata.finish_reason is reason
-    assert all(draft.block is None and draft.message.metadata.agent_id == "a" for draft in drafts)
+    assert [draft.block for draft in drafts] == [0, 1, None, 3], "each text ends its block"
+    assert {draft.message.metadata.agent_id for draft in drafts} == {"a"}
 
 
 def test_a_thought_alone_is_no_final() -> None:

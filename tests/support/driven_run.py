@@ -19,7 +19,7 @@ from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.life import Life
+from agentic_backend.exchange.life import Life, Outcome
 from agentic_backend.exchange.outbox import Outbox
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
@@ -32,7 +32,7 @@ from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import Channel, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.stores.base import Checkpoint
+from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from support.decisions import decide
@@ -135,6 +135,9 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
     async def show_stored(log: ExchangeLog) -> bool:
         return False
 
+    async def close(record: ExchangeRecord, outcome: Outcome, running: ExchangeLog) -> None:
+        raise FencedOut
+
     relay, ledger, kpi = idle_relay(), UsageLedger(store, Prices(), Kpi()), Kpi()
     models, counts = agent_services().models, TokenCounts()
     return ExchangeServices(
@@ -152,6 +155,7 @@ def exchange_services(store: SqliteStore) -> ExchangeServices:
         modules=ModuleSupervisor(store, kpi, relay.spawn),
         background=BackgroundCalls(Instance(15), store, idle_relay(), LimitsSettings(), Kpi()),
         show_stored=show_stored,
+        close=close,
         on_answered=lambda session, opening, exchange, status: None,
     )
 

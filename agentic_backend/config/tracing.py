@@ -26,7 +26,9 @@ class TracingSettings(Section):
         "sends a `traceparent`, its own decision holds.",
     )
     content: bool = Field(
-        False, description="Whether spans hold what people, models and tools have said, up to 16 kB for each side."
+        False,
+        description="Whether spans hold what people, models and tools have said, up to 16 kB for each side; never what "
+        "a module keeps back.",
     )
     service: NonEmpty = Field("agentic-backend", description="The traces' `service.name`.")
     export_timeout_s: Annotated[float, Field(gt=0, le=60)] = Field(

@@ -33,6 +33,7 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.text_gate import gate_of
 from agentic_backend.exchange.tool_calls import tool_calls_of
 from agentic_backend.policy.exchange_modules import ExchangeModules
+from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -40,7 +41,9 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, Pause
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
+from agentic_backend.streaming.call_spans import note_said
 from agentic_backend.streaming.interrupts import asked_again
+from agentic_backend.tracing.spans import without_content
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +94,8 @@ class Exchange:
         """Stores and shows the drafts of the graph."""
         if modules is not None:
             modules.record = self._outbox.record
+        self._is_checked = modules is not None and (modules.has(Point.AFTER_AI) or modules.has(Point.TOOL_RESULT))
+        """Whether modules look at what models or tools say: after their calls, so that spans of these can't have it."""
         self.began_at = time.monotonic()
         self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
         self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)
@@ -127,10 +132,11 @@ class Exchange:
         self._life.interrupt()
 
     async def run(self) -> None:
-        start = self._start
-        with self._services.tracing.run_of(start.record, begins=start.resume_point is None) as span:
+        start, tracing = self._start, self._services.tracing
+        with tracing.run_of(start.record, begins=start.resume_point is None) as span:
             try:
-                outcome = await self._run()
+                with without_content(only_if=self._is_checked):
+                    outcome = await self._run()
             except (Exception, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and self._life.process_goes.is_set():
                     raise
@@ -142,6 +148,8 @@ class Exchange:
                 span.note({"agentic.exchange.status": str(outcome.status)})
                 if outcome.error is not None:
                     span.fail(outcome.error.code)
+                if self._is_checked and tracing.sends_content:
+                    note_said(span, start.opening, self._outbox.stored)
             if self._graph is not None:
                 await self._outlive(self._graph, outcome)
 

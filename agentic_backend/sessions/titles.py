@@ -29,6 +29,7 @@ from agentic_backend.relay.lull import wait_for_lull
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
+from agentic_backend.tracing.spans import without_content
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +195,9 @@ class Titles:
     async def _ask_model(self, opening: _Opening) -> str:
         prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(opening.text)]
         model = self._models.get(self._settings.model)
-        answer = await self._ledger.ask(model, prompt, opening.payer, "title")
+        # Nothing has looked at the title yet.
+        with without_content(only_if=opening.modules is not None):
+            answer = await self._ledger.ask(model, prompt, opening.payer, "title")
         return _trimmed(answer.text[:_LONGEST_ANSWER])
 
     async def _passed(self, title: str, opening: _Opening, modules: ExchangeModules) -> str | None:

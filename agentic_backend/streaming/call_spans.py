@@ -7,11 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
 from agentic_backend.errors import OTHER
 from agentic_backend.kpi.models import provider_named
+from agentic_backend.protocol.messages import Channel, Role
+from agentic_backend.protocol.parts import text_of
+from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.content import cached_input_of, finish_reason_of, model_of, usage_of
 from agentic_backend.tracing.spans import (
     CLIENT,
@@ -111,6 +114,14 @@ def fail_tool(span: OpenSpan | None, error: BaseException) -> None:
         named = error_type(error)
         span.fail(TOOL_ERROR if named == OTHER else named)
     span.end()
+
+
+def note_said(span: OpenSpan, opening: MessageRecord, stored: Sequence[MessageRecord]) -> None:
+    """Note on the span of an exchange its question and its answer, as models are given them later."""
+    finals = [message for message in stored if message.role is Role.ASSISTANT and message.channel is Channel.FINAL]
+    answers = [AIMessage(text_of(message.model_parts or message.parts)) for message in finals]
+    question = HumanMessage(text_of(opening.model_parts or opening.parts))
+    span.note({"gen_ai.input.messages": _told([question]), "gen_ai.output.messages": _told(answers)})
 
 
 def _told(messages: Sequence[BaseMessage]) -> str:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context, ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opentelemetry import context, trace
@@ -144,6 +144,20 @@ def context_of_call() -> Context:
     made = Context()
     made.run(enter)
     return made
+
+
+@contextmanager
+def without_content(*, only_if: bool = True) -> Iterator[None]:
+    """The spans of what runs inside don't hold what was said."""
+    recording = _recording.get()
+    if recording is None or not only_if:
+        yield
+        return
+    token = _recording.set(replace(recording, content=False))
+    try:
+        yield
+    finally:
+        _recording.reset(token)
 
 
 def records_content() -> bool:

@@ -56,6 +56,11 @@ class Tracing:
         self._content = content
 
     @property
+    def sends_content(self) -> bool:
+        """Whether spans hold what was said."""
+        return self._tracer is not None and self._content
+
+    @property
     def sends(self) -> bool:
         """Whether traces are sent; if not, the attributes of a span need not be found out."""
         return self._tracer is not None

@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 import pytest
 from services.mcp_echo import echo_over_stdio, echo_server
 from support.chat_client import PATH, PATIENCE_S, chat, check_exchange, final_text
+from support.hostile_modules import entry
 from support.mcp_agents import MODULE
 from support.otlp_receiver import OtlpReceiver, otlp_receiver
-from support.providers.model_server import ModelServer, model_server
+from support.providers.model_server import TITLE, ModelServer, model_server
 from support.providers.reply import INPUT_TOKENS, OUTPUT_TOKENS, Reply, ToolUse
+from support.recorded_agents import eventually
 from support.running_server import RunningServer, running_server
 
 from agentic_backend.server.process import address_of, bind
@@ -38,20 +40,22 @@ async def traced_server(
     servers: dict[str, Any] | None = None,
     *,
     agent: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
     **tracing: Any,
 ) -> AsyncIterator[RunningServer]:
     options = {"base_url": f"{provider.url}/v1", "api_key": KEY}
-    settings = {
+    whole = {
         "models": {"default": {"model": "openai:gpt-test", "options": options}},
         "mcp_servers": servers or {},
         "tracing": {"endpoint": endpoint, **tracing},
         "server": {"port": 0, "grace_s": 0.2},
         # Their calls of the model would be among those of the exchange, or be cut by the server's end.
         "titles": {"enabled": False},
+        **(settings or {}),
     }
     uses = [{"id": server} for server in servers or {}]
-    entry = {"id": "tooled", "name": "Tool user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": uses}}
-    async with running_server(directory, agents=[{**entry, **(agent or {})}], settings=settings) as server:
+    tooled = {"id": "tooled", "name": "Tool user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": uses}}
+    async with running_server(directory, agents=[{**tooled, **(agent or {})}], settings=whole) as server:
         yield server
 
 
@@ -153,6 +157,36 @@ async def test_texts_are_in_spans_only_if_asked_for_and_secrets_never(tmp_path: 
     refused = [span for span in receiver.spans if span.is_error]
     assert {span.attributes["error.type"] for span in refused} == {"model_refused_key"}
     assert {"exchange", "chat gpt-test"} <= {span.name for span in refused}
+
+
+async def test_what_modules_withhold_is_in_no_span(tmp_path: Path) -> None:
+    """Of what models and tools say, and of titles: spans of their calls end before modules have looked at it."""
+    modules = tmp_path / "modules.yaml"
+    settings = {"after": "redact", "tool": "redact", "word": ANSWER}
+    modules.write_text(json.dumps({"modules": [entry(settings=settings)]}))
+    more = {"modules": {"file": str(modules)}, "titles": {"enabled": True}}
+    async with otlp_receiver() as receiver, model_server() as provider:
+        with echo_server("streamable_http", "--open") as echo:
+            arguments = json.dumps({"text": ANSWER})
+            async with traced_server(
+                tmp_path, provider, receiver.url, {"echo": echo.settings()}, content=True, settings=more
+            ) as server:
+                provider.reply = lambda messages: (
+                    Reply(f"It is {ANSWER}.")
+                    if messages[-1]["role"] == "tool"
+                    else Reply(calls=[ToolUse("call-1", "echo", arguments)])
+                )
+                async with chat(server.address) as client:
+                    events = await client.ask(QUESTION, agent_id="tooled")
+                    assert final_text(events) == "It is ***."
+                    assert results_of(events)
+                    await eventually(lambda: provider.received[-1].wants_title)
+    assert receiver.all_named("execute_tool") and len(receiver.all_named("chat ")) >= 2
+    for text in (ANSWER, TITLE):
+        assert text.encode() not in receiver.raw
+    [exchange] = receiver.exchanges()
+    said = [exchange.attributes[f"gen_ai.{side}.messages"] for side in ("input", "output")]
+    assert QUESTION in said[0] and "It is ***." in said[1], "what people and models are given is not lost"
 
 
 SERVICES = {"langfuse": "/api/public/otel/v1/traces", "langsmith": "/otel/v1/traces"}

@@ -4,8 +4,9 @@ Characters that people see the same way are compared the same way, and each know
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from agentic_backend.invisible_characters import IGNORABLE
 
@@ -16,13 +17,39 @@ _HAS_WIDE = re.compile("[\u3002\uff01-\uff5e\uff61]")
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
+    """A text made of another one: each character knows what it stands for there."""
+
     text: str = field(repr=False)
-    places: Sequence[int] = field(repr=False)
-    """Where each character of `text` is in the original."""
+    starts: Sequence[int] = field(repr=False)
+    """Where each character of `text` begins in the original."""
+    ends: Sequence[int] = field(repr=False)
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """`text` as it is."""
+        return cls(text, range(len(text)), range(1, len(text) + 1))
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The place in the original of `text[start:end]`, which isn't empty."""
-        return self.places[start], self.places[end - 1] + 1
+        return self.starts[start], self.ends[end - 1]
+
+    def sub(self, pattern: re.Pattern[str], read: Callable[[re.Match[str]], str]) -> Self:
+        """The same with each match of `pattern` as it is read; what it becomes stands for all that was matched."""
+        pieces: list[str] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        done = 0
+        for found in pattern.finditer(self.text):
+            start, end = found.span()
+            piece = read(found)
+            pieces += self.text[done:start], piece
+            starts += [*self.starts[done:start], *[self.starts[start]] * len(piece)]
+            ends += [*self.ends[done:start], *[self.ends[end - 1]] * len(piece)]
+            done = end
+        if not done:
+            return self
+        text = "".join([*pieces, self.text[done:]])
+        return type(self)(text, [*starts, *self.starts[done:]], [*ends, *self.ends[done:]])
 
 
 def narrow(text: str) -> str:
@@ -30,10 +57,5 @@ def narrow(text: str) -> str:
     return text.translate(_WIDE) if _HAS_WIDE.search(text) else text
 
 
-def has_invisible(text: str) -> bool:
-    return not text.isascii() and IGNORABLE.search(text) is not None
-
-
 def without_invisible(text: str) -> PlainText:
-    places = [place for place, character in enumerate(text) if not IGNORABLE.match(character)]
-    return PlainText(IGNORABLE.sub("", text), places)
+    return PlainText.of(text).sub(IGNORABLE, lambda _: "")

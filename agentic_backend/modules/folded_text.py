@@ -1,35 +1,22 @@
-"""FoldedText: a text as a filter reads it, without what makes equal words differ in form.
+"""A text as a filter of words reads it: without what makes equal words differ in form.
 
 Compatibility forms are unified (NFKC), case is folded, and characters that nobody sees are left out. Every character
 knows its place in the original.
 """
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from agentic_backend.invisible_characters import IGNORABLE
 from agentic_backend.normal_form import normal_form
+from agentic_backend.plain_text import PlainText
 
 # Accents that form no letter with what they stand on: they strike it through, or are piled up.
 _ACCENTS = range(0x300, 0x370)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedText:
-    text: str = field(repr=False)
-    starts: Sequence[int] = field(repr=False)
-    """Where each character of `text` begins in the original."""
-    ends: Sequence[int] = field(repr=False)
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the original of `text[start:end]`, which isn't empty."""
-        return self.starts[start], self.ends[end - 1]
-
-
-def fold(text: str) -> FoldedText:
+def fold(text: str) -> PlainText:
     if text.isascii():
-        return FoldedText(text.lower(), range(len(text)), range(1, len(text) + 1))
+        return PlainText(text.lower(), range(len(text)), range(1, len(text) + 1))
     characters: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -39,7 +26,7 @@ def fold(text: str) -> FoldedText:
         characters += visible
         starts += [start] * len(visible)
         ends += [end] * len(visible)
-    return FoldedText("".join(characters), starts, ends)
+    return PlainText("".join(characters), starts, ends)
 
 
 def _is_read(character: str) -> bool:

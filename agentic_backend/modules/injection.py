@@ -12,7 +12,7 @@ from pydantic import Field
 from agentic_backend.invisible_characters import HIDING
 from agentic_backend.modules.linear_pattern import LinearPattern
 from agentic_backend.modules.texts import search
-from agentic_backend.plain_text import PlainText, narrow, without_invisible
+from agentic_backend.plain_text import narrow, without_invisible
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications
@@ -106,7 +106,7 @@ class InjectionMarks(ChatModule):
 
     def _orders(self, text: str) -> list[tuple[int, int, str]]:
         # The joiners that stay in the result hide no order.
-        plain = without_invisible(narrow(text)) if not text.isascii() else PlainText(text, range(len(text)))
+        plain = without_invisible(narrow(text))
         return [
             (*plain.span(start, end), name)
             for name, pattern in self._patterns.items()

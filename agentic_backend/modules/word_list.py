@@ -32,7 +32,7 @@ class WordList:
         self._unspaced = LinearPattern("|".join(map(re.escape, unspaced))) if unspaced else None
 
     def find(self, folded: str) -> Iterator[tuple[int, int]]:
-        """The places of the words in `folded`, which is the text of a FoldedText."""
+        """The places of the words in `folded`, which is a text that `fold` has made."""
         if self._phrases:
             yield from self._find_phrases(folded)
         if self._unspaced is not None:

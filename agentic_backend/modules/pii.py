@@ -1,7 +1,8 @@
 """PiiRedaction: replaces personal data in messages and answers, blocks it, or keeps it from models only.
 
 With `round_trip`, models are given placeholders, and people see the values: a placeholder in the model's answer
-is shown as its value. The values are found again in the conversation, so that nothing has to be kept.
+is shown as its value. The values are found again in the conversation, so that nothing has to be kept. A value is one
+value in whatever form it is typed; people see the form that was typed last.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from agentic_backend.modules.placeholders import has_placeholder, placeholder, restore
-from agentic_backend.modules.texts import search, with_texts
+from agentic_backend.modules.texts import replaced, replaced_in, search
 from agentic_backend.pii_detectors import PII_TYPES, Found, PiiType, find_pii
 from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
@@ -57,7 +58,8 @@ class PiiRedaction(ChatModule):
             return CONTINUE
         if self.settings.strategy == "block":
             return self._blocked(found, "user_message")
-        parts = await with_texts(current.parts, lambda text: self._replaced(text, context))
+        # As long as the search itself, where there are many.
+        parts = await search(current.text, lambda _: replaced_in(current.parts, self._stand_ins(found, context)))
         if self.settings.strategy == "round_trip":
             return HookResult(
                 modifications=Modifications(message_for_model=parts), extractions=[_extraction(found, "user_message")]
@@ -80,7 +82,9 @@ class PiiRedaction(ChatModule):
         if self.settings.strategy == "block":
             return self._blocked(found, "response")
         return HookResult(
-            modifications=Modifications(response=await search(text, lambda whole: self._replaced(whole, context))),
+            modifications=Modifications(
+                response=await search(text, lambda whole: replaced(whole, self._stand_ins(found, context)))
+            ),
             extractions=[_extraction(found, "response")],
             audit=Audit(_REASON, _types(found)),
         )
@@ -101,20 +105,15 @@ class PiiRedaction(ChatModule):
             audit=result.audit,
         )
 
-    def _replaced(self, text: str, context: HookContext) -> str:
-        pieces: list[str] = []
-        end = 0
-        for found in find_pii(text, self.settings.types):
-            pieces += text[end : found.start], self._stand_in(found, context)
-            end = found.end
-        return "".join([*pieces, text[end:]])
+    def _stand_ins(self, found: Sequence[Found], context: HookContext) -> list[tuple[int, int, str]]:
+        return [(one.start, one.end, self._stand_in(one, context)) for one in found]
 
     def _stand_in(self, found: Found, context: HookContext) -> str:
         match self.settings.strategy:
             case "redact":
                 return f"[REDACTED_{found.type.upper()}]"
             case "mask":
-                return "****" + (found.value[-4:] if len(found.value) > 8 else "")
+                return "****" + (found.key[-4:] if len(found.key) > 8 else "")
             case _:
                 return placeholder(found, _session_of(context))
 
@@ -125,8 +124,8 @@ class PiiRedaction(ChatModule):
         said += context.conversation.decided
         if context.conversation.current is not None:
             said.append(context.conversation.current.text)
-        # No value goes beyond its line.
-        values = await self._find("\n".join(said))
+        # No value goes beyond an empty line.
+        values = await self._find("\n\n".join(said))
         restored = await search(text, lambda whole: restore(whole, values, _session_of(context)))
         if restored == text:
             return CONTINUE

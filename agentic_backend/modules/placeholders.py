@@ -1,7 +1,8 @@
 """Placeholders, which stand for values in texts that models read, such as `<EMAIL_1f3a5c7e>`.
 
-A placeholder is a hash of the value, keyed by the session: the same value has the same one in all of a session, on
-every instance and after a restart, and another one in any other session. Nothing is stored.
+A placeholder is a hash of the value, keyed by the session: the same value has the same one in all of a session, in
+whatever form it is typed, on every instance and after a restart, and another one in any other session. Nothing is
+stored.
 """
 
 import re
@@ -25,7 +26,7 @@ _VERBATIM = re.compile(rf"<(?:{'|'.join(PII_TYPES)})_[0-9a-f]{{{_DIGITS}}}>", re
 
 
 def placeholder(found: Found, session: str) -> str:
-    return f"<{found.type.upper()}_{_digest(found.type, found.value, session)}>"
+    return f"<{found.type.upper()}_{_digest(found, session)}>"
 
 
 def has_placeholder(text: str) -> bool:
@@ -55,16 +56,19 @@ def without_placeholders(text: str, instead: str) -> str:
 def restore(text: str, values: Iterable[Found], session: str) -> str:
     """`text` with `values` in the place of their placeholders; a placeholder of any other value stays.
 
+    A value that was typed in several forms is in the last one of `values`.
+
     Also recognises one in another case, without its brackets, with Markdown inside it, and one whose hash is cut short
     but still fits a single value.
     """
+    last = {(found.type, found.key): found for found in values}
     # By type and beginning of the hash; None where several values have it.
     known: dict[tuple[str, str], str | None] = {}
-    for type_, value in {(found.type, found.value) for found in values}:
-        digest = _digest(type_, value, session)
+    for found in last.values():
+        digest = _digest(found, session)
         for length in range(_FEWEST_DIGITS, _DIGITS + 1):
-            key = type_, digest[:length]
-            known[key] = None if key in known else value
+            key = found.type, digest[:length]
+            known[key] = None if key in known else found.typed or found.value
     if not known:
         return text
 
@@ -75,6 +79,6 @@ def restore(text: str, values: Iterable[Found], session: str) -> str:
     return _PLACEHOLDER.sub(value_of, text)
 
 
-def _digest(type_: str, value: str, session: str) -> str:
+def _digest(found: Found, session: str) -> str:
     key = blake2b(session.encode(), digest_size=32).digest()
-    return blake2b(f"{type_}\n{value}".encode(), key=key, digest_size=_DIGITS // 2).hexdigest()
+    return blake2b(f"{found.type}\n{found.key}".encode(), key=key, digest_size=_DIGITS // 2).hexdigest()

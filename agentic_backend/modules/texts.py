@@ -1,10 +1,11 @@
 """The texts that modules search: those of a message's parts, and how a long one is searched."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from agentic_backend.protocol.parts import CodePart, Part, TextPart
+from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolResultPart, text_of
 
 Result = TypeVar("Result")
 
@@ -28,4 +29,39 @@ async def with_texts(parts: Sequence[Part], change: Callable[[str], str]) -> lis
                 changed.append(part.model_copy(update={"code": await search(code, change)}))
             case _:
                 changed.append(part)
+    return changed
+
+
+def replaced(text: str, places: Iterable[tuple[int, int, str]]) -> str:
+    """`text` with other words in `places`, which are in order and don't overlap: start, end and words."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, words in places:
+        pieces += text[done:start], words
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def replaced_in(parts: Sequence[Part], places: Sequence[tuple[int, int, str]]) -> list[Part]:
+    """`parts` with other words in places of their `text_of`. What goes on in the next part is replaced in both."""
+    changed: list[Part] = []
+    begin = 0
+    left = deque(places)
+    for part in parts:
+        end = begin + len(text_of([part]))
+        own: list[tuple[int, int, str]] = []
+        while left and left[0][0] < end:
+            place = left.popleft()
+            own.append((max(place[0] - begin, 0), min(place[1], end) - begin, place[2]))
+            if place[1] > end:
+                left.appendleft(place)
+                break
+        match part:
+            case TextPart(text=text):
+                part = part.model_copy(update={"text": replaced(text, own)})
+            case CodePart(code=code):
+                part = part.model_copy(update={"code": replaced(code, own)})
+        changed.append(part)
+        if isinstance(part, TextPart | CodePart | ToolResultPart):
+            begin = end + 1
     return changed

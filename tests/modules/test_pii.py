@@ -54,6 +54,18 @@ async def test_changes_code_and_keeps_other_parts() -> None:
     assert list(result.modifications.message) == [TextPart(text="hi"), CodePart(code="x='[REDACTED_EMAIL]'"), file]
 
 
+async def test_replaces_a_value_that_goes_on_in_the_next_part() -> None:
+    file = FilePart(attachment_id="1", name="a.txt", mime="text/plain", size=1)
+    parts = [TextPart(text="ada@example.org, card 4111 1111"), file, CodePart(code="1111 1111; bob@example.org")]
+    result = await module().before_ai(hook_context(parts))
+    assert list(result.modifications.message) == [
+        TextPart(text="[REDACTED_EMAIL], card [REDACTED_CREDIT_CARD]"),
+        file,
+        CodePart(code="[REDACTED_CREDIT_CARD]; [REDACTED_EMAIL]"),
+    ]
+    assert result.extractions[0].data["count"] == 3
+
+
 @pytest.mark.parametrize("strategy", ["redact", "mask", "hash", "block", "round_trip"])
 async def test_leaves_a_text_without_values(strategy: str) -> None:
     assert await module(strategy=strategy).before_ai(hook_context("Hello!")) is CONTINUE
@@ -92,6 +104,28 @@ async def test_round_trip_gives_models_placeholders_and_people_values() -> None:
     answered = await pii.after_ai(hook_context(TEXT, response=for_model.replace("I am", "You are").lower()))
     assert answered.modifications.response == "you are ada@example.org, card 4111 1111 1111 1111."
     assert answered.modifications.keep_response_for_model
+
+
+async def test_round_trip_knows_a_value_in_all_its_forms_and_shows_the_last_one() -> None:
+    pii = module(strategy="round_trip")
+    forms = ["4111 1111 1111 1111", "4111\u20111111\u20111111\u20111111", "**4111** 1111\n1111&nbsp;1111"]
+    told = [
+        text_of(list((await pii.before_ai(hook_context(f"It is {form}!"))).modifications.message_for_model))
+        for form in forms
+    ]
+    assert told[0] == told[1] == told[2] and "<CREDIT_CARD_" in told[0]
+    for form in forms:
+        earlier = [(Role.USER, f"It is {other}!") for other in forms if other != form]
+        answered = await pii.after_ai(hook_context(f"It is {form}!", response=told[0], earlier=earlier))
+        assert answered.modifications.response == f"It is {form}!"
+
+
+async def test_round_trip_joins_no_two_messages() -> None:
+    pii = module(strategy="round_trip")
+    earlier = [(Role.USER, "Of it: 4111 1111"), (Role.USER, "4111 1111")]
+    told = text_of(list((await pii.before_ai(hook_context("4111 1111\n1111 1111"))).modifications.message_for_model))
+    result = await pii.after_ai(hook_context("1111 1111 is the end", response=told, earlier=earlier))
+    assert result is CONTINUE
 
 
 @pytest.mark.parametrize("session", ["session-1", None])

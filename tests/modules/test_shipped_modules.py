@@ -72,6 +72,24 @@ async def test_personal_data_is_redacted_over_sockets(tmp_path: Path, options: d
         assert _tables_with(server, MAIL) == {"message_audit"}
 
 
+async def test_personal_data_is_redacted_in_the_typography_of_people_over_sockets(tmp_path: Path) -> None:
+    forms = ["**ada**@example.org", "ada&#64;example.org", "ada%40example.org", "192[.]0[.]2[.]17"]
+    forms += [
+        "4111\u20131111\u20131111\u20131111",
+        "4111 1111\n1111 1111",
+        "DE89\u202f3704\u202f0044\u202f0532\u202f0130\u202f00",
+    ]
+    async with serving(tmp_path, "pii") as server, chat(server.address) as client:
+        events = await client.ask("; ".join(forms))
+        check_exchange(events)
+        mail, card = "[REDACTED_EMAIL]", "[REDACTED_CREDIT_CARD]"
+        assert text_of(events[-1]["messages"][0]) == "; ".join(
+            [mail, mail, mail, "[REDACTED_IP]", card, card, "[REDACTED_IBAN]"]
+        )
+        told = json.dumps(client.events)
+        assert not any(json.dumps(form)[1:-1] in told for form in forms)
+
+
 def _tables_with(server: RunningServer, text: str) -> set[str]:
     [file] = server.data.glob("*.sqlite3")
     with closing(sqlite3.connect(file)) as database:

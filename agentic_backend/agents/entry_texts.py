@@ -1,7 +1,7 @@
 """The YAML texts of single entries: taken out of a catalog, put into one, enabled and disabled. Comments are kept.
 
 PyYAML gives places and no comments, so texts are moved as they are. Where that would change what is read, as with an
-anchor in another entry, the values are written anew.
+anchor in another entry, the values are written anew. All texts have been read by `located_yaml`, within its bounds.
 """
 
 from collections.abc import Iterable
@@ -10,10 +10,12 @@ from typing import Any
 
 import yaml
 
+from agentic_backend.config.yaml_bounds import Loader
+
 FIRST_LINE = "# yaml-language-server: $schema=agents_catalog.schema.json\n"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(Loader):  # type: ignore[misc]
     """Reads a plain `=` as a text, as catalogs are read; YAML 1.1 has a type of its own for it."""
 
 
@@ -32,7 +34,7 @@ def with_enabled(text: str, is_enabled: bool) -> str:
     if not isinstance(values, dict) or "enabled" not in values:
         return text
     wanted = values | {"enabled": is_enabled}
-    top = yaml.compose(text, yaml.SafeLoader)
+    top = yaml.compose(text, Loader)
     assert isinstance(top, yaml.MappingNode), "it has been read as a mapping"
     for key, value in top.value:
         if key.value == "enabled":
@@ -71,7 +73,7 @@ def _read(text: str) -> Any:
 
 def texts_in(catalog: str) -> list[str]:
     """The text of each entry of a catalog whose `agents` is a list."""
-    top = yaml.compose(catalog, yaml.SafeLoader)
+    top = yaml.compose(catalog, Loader)
     assert isinstance(top, yaml.MappingNode), "it has been read as a catalog"
     nodes = next(value for key, value in top.value if key.value == "agents").value
     values = _read(catalog)["agents"]

@@ -17,6 +17,7 @@ import yaml
 
 from agentic_backend.apis.inlined_schema import BadReference, resolved
 from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.yaml_bounds import Loader, require_bounded
 from agentic_backend.mcp import tool_name
 
 MOST_BYTES = 8_000_000
@@ -27,8 +28,8 @@ MOST_SELECTED = 100
 """Operations that one entry may take of one API: each is told to the model at each call."""
 
 _MOST_LEVELS = 500
-# The pairs of all mappings, with what is merged into them.
-_MOST_PAIRS = 2_000_000
+# In YAML; and the pairs of all mappings, with what is merged into them.
+_MOST_VALUES = 2_000_000
 
 _SAFE = ("GET", "HEAD")
 _METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -155,19 +156,11 @@ def parsed(content: bytes) -> OpenApi:
 
 
 def _yaml(text: str) -> Any:
-    # libyaml composes by recursion in C: too many levels would end the process.
-    depth = 0
-    for event in yaml.parse(text, _PlainLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MOST_LEVELS:
-            raise RecursionError
+    require_bounded(text, _MOST_VALUES, _MOST_LEVELS)
     return yaml.load(text, _Loader)
 
 
-_PlainLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_PlainLoader):  # type: ignore[misc]
+class _Loader(Loader):  # type: ignore[misc]
     """Bounds what merge keys (`<<`) stand for: a few lines of them could stand for billions of values."""
 
     _merged = 0
@@ -175,5 +168,5 @@ class _Loader(_PlainLoader):  # type: ignore[misc]
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
         self._merged += len(node.value)
-        if self._merged > _MOST_PAIRS:
+        if self._merged > _MOST_VALUES:
             raise yaml.constructor.ConstructorError(problem="too many values")

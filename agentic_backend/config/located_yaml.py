@@ -1,7 +1,8 @@
 """Reads a YAML file into plain values and keeps the place of each, so that an error can name its line.
 
-Invariants: the result has only plain values (standard scalars, lists, mappings; no tag makes an object); the expansion
-of aliases and merge keys is bounded; messages quote only the file's keys, since its values may be secret.
+Invariants: the result has only plain values (standard scalars, lists, mappings; no tag makes an object); the number of
+values is bounded while they are parsed, also what aliases and merge keys expand to; messages quote only the file's
+keys, since its values may be secret.
 """
 
 import re
@@ -12,11 +13,16 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from agentic_backend.config.yaml_bounds import Loader, OutOfBounds, require_bounded
+
 KeyPath = tuple[str | int, ...]
 """The keys and indices that lead from the top of a file to a value."""
 
 MAX_NODES = 100_000
 MAX_DEPTH = 64
+MAX_CHARACTERS_A_NODE = 10
+"""What aliases stand for may make a document longer by so many characters for each value that it may have."""
+MAX_FLAWS = 1_000
 
 # An alias or a tag in PyYAML's messages: in `password: *hunter2` it is the secret. Token names ('<scalar>') are not.
 _QUOTED_NAME = re.compile(r" '(?!<)[^']{3,}'")
@@ -25,6 +31,10 @@ _TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_TAG + name for name in ("str", "int", "float", "bool", "null", "timestamp", "value")}
 # Python refuses to write longer ones, and PyYAML takes quadratic time to read them.
 _LONGEST_NUMBER = 400
+# As YAML has it for keys without `?`.
+_LONGEST_KEY = 1_024
+_LONGEST_SHOWN = 100
+_MANY_FLAWS = f"more than {MAX_FLAWS} mistakes"
 
 
 @dataclass(frozen=True)
@@ -89,27 +99,32 @@ class LocatedYaml:
 
 
 def dotted(path: KeyPath) -> str:
-    """`("agents", 2, "tuning")` as `agents[2].tuning`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    """`("agents", 2, "tuning")` as `agents[2].tuning`, with long keys cut."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{str(part)[:_LONGEST_SHOWN]}" for part in path)
     return text.removeprefix(".")
+
+
+def _shown(key: Any) -> str:
+    text = repr(key)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def read_yaml(path: Path) -> LocatedYaml:
     """Read the mapping in `path`; an empty file is an empty mapping.
 
-    Raises ConfigError if the file can't be read, is not UTF-8, not YAML, not a mapping, or expands beyond bounds.
+    Raises ConfigError if the file can't be read, is not UTF-8, not YAML, not a mapping, or beyond bounds.
     """
     return yaml_in(str(path), _read_text(path))
 
 
 def yaml_in(file: str, text: str, max_nodes: int = MAX_NODES) -> LocatedYaml:
     """The same for a `text`, which problems call `file`, of at most `max_nodes` values."""
-    node = _compose(file, text)
+    node = _compose(file, text, max_nodes)
     if node is None or node.tag == _TAG + "null":
         return LocatedYaml(file, {}, {(): Place(None, Position(1, 1))})
     if not isinstance(node, yaml.MappingNode):
         raise ConfigError([_problem(file, _position(node.start_mark), "expected a mapping of keys to values")])
-    reader = _NodeReader(file, max_nodes)
+    reader = _NodeReader(file, max_nodes, len(text))
     values = reader.read(node, ())
     return LocatedYaml(file, values if isinstance(values, dict) else {}, reader.places, reader.flaws)
 
@@ -141,29 +156,32 @@ def _read_text(path: Path) -> str:
         raise ConfigError([_problem(str(path), _position_of(len(before), before), "is not UTF-8 text")]) from error
 
 
-def _compose(file: str, text: str) -> yaml.Node | None:
+def _compose(file: str, text: str, max_nodes: int) -> yaml.Node | None:
+    if (unreadable := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
+        message = f"the character U+{ord(unreadable[0]):04X} is not allowed in YAML"
+        raise ConfigError([_problem(file, _position_of(unreadable.start(), text), message)])
     try:
-        loader = yaml.SafeLoader(text)
+        require_bounded(text, max_nodes, MAX_DEPTH)
+        loader = Loader(text)
         try:
             node: yaml.Node | None = loader.get_single_node()
             return node
         finally:
             loader.dispose()
-    except yaml.reader.ReaderError as error:
-        message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
-        raise ConfigError([_problem(file, _position_of(error.position, text), message)]) from error
+    except OutOfBounds as error:
+        raise ConfigError([_problem(file, Position(error.line, error.column), str(error))]) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        # The end of a text without a line break has a line of its own there.
+        position = min(_position(mark), _position_of(len(text), text)) if mark else None
         message = _QUOTED_NAME.sub("", ", ".join(part for part in (error.context, error.problem) if part))
-        raise ConfigError([_problem(file, _position(mark) if mark else None, f"is not YAML: {message}")]) from error
-    except RecursionError:
-        raise ConfigError([_problem(file, None, "is nested too deeply")]) from None
+        raise ConfigError([_problem(file, position, f"is not YAML: {message}")]) from error
 
 
 class _NodeReader:
     """Turns composed nodes into plain values; reads an alias again at each of its places."""
 
-    def __init__(self, file: str, max_nodes: int) -> None:
+    def __init__(self, file: str, max_nodes: int, length: int) -> None:
         # The place of each value in the file.
         self.places: dict[KeyPath, Place] = {}
         # Problems that leave the rest of the file readable, each with its path.
@@ -172,8 +190,9 @@ class _NodeReader:
         self._max_nodes = max_nodes
         # Turns scalars into numbers, booleans, dates and texts.
         self._scalars = yaml.constructor.SafeConstructor()
-        # The number of nodes read, and the present depth: both are bounded.
+        # The number of nodes read, the characters that may still be read, and the present depth: all are bounded.
         self._nodes = 0
+        self._characters_left = length + max_nodes * MAX_CHARACTERS_A_NODE
         self._depth = 0
 
     def read(self, node: yaml.Node, path: KeyPath, key: Position | None = None) -> Any:
@@ -182,6 +201,10 @@ class _NodeReader:
         if self._nodes > self._max_nodes or self._depth > MAX_DEPTH:
             message = f"more than {self._max_nodes} values or {MAX_DEPTH} levels, with what the aliases stand for"
             raise ConfigError([_problem(self._file, position, message)])
+        if isinstance(node, yaml.ScalarNode):
+            self._characters_left -= len(node.value)
+            if self._characters_left < 0:
+                raise ConfigError([_problem(self._file, position, "the aliases stand for too much text")])
         self.places[path] = Place(key, position)
         self._depth += 1
         value = self._value(node, path, position)
@@ -224,9 +247,12 @@ class _NodeReader:
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _SCALAR_TAGS:
                 self._flaw(path, position, "a key must be plain text")
                 continue
+            if len(key_node.value) > _LONGEST_KEY:
+                self._flaw(path, position, f"a key may have no more than {_LONGEST_KEY} characters")
+                continue
             key = self._scalar(key_node, path)
             if key in own:
-                self._flaw((*path, key), position, f"duplicate key {key!r}, first on line {own[key]}")
+                self._flaw((*path, key), position, f"duplicate key {_shown(key)}, first on line {own[key]}")
                 continue
             own[key] = position.line
             values[key] = self.read(value_node, (*path, key), position)
@@ -246,4 +272,7 @@ class _NodeReader:
         return values
 
     def _flaw(self, path: KeyPath, position: Position, message: str) -> None:
+        if len(self.flaws) == MAX_FLAWS:
+            # Each has words of its own.
+            raise ConfigError([*(flaw for _, flaw in self.flaws), _problem(self._file, position, _MANY_FLAWS)])
         self.flaws.append((path, _problem(self._file, position, message, path)))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Protocol, cast
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +20,8 @@ Schema = Mapping[str, Any]
 
 _SECRET = re.compile(r"key(?!cloak)|token|passw|passphrase|pwd|secret|credential", re.IGNORECASE)
 _SHOWN = 80
+MOST_PROBLEMS = 100
+"""Of one value: to look for a similar key takes a while."""
 # Mappings with names of the user's whose values may be secrets.
 _SECRET_VALUES = ("options", "env", "headers")
 
@@ -42,11 +45,17 @@ def rule_broken(message: str, *at: str) -> PydanticCustomError:
 def validation_problems(
     error: ValidationError, model: type[BaseModel], problem_at: ProblemAt, base: KeyPath = ()
 ) -> list[ConfigProblem]:
-    """A problem for each error that `model` found in the value at `base`."""
-    schema = model.model_json_schema()
+    """A problem for each of the first MOST_PROBLEMS errors that `model` found in the value at `base`."""
+    schema = _schema_of(model)
     # A default that follows from another field, which has an error itself, is none of the user's.
     errors = [told for told in error.errors(include_url=False) if told["type"] != "default_factory_not_called"]
-    return [_problem(details, schema, problem_at, base) for details in errors]
+    return [_problem(details, schema, problem_at, base) for details in errors[:MOST_PROBLEMS]]
+
+
+@lru_cache(maxsize=32)
+def _schema_of(model: type[BaseModel]) -> Schema:
+    # It takes ten milliseconds for an agent, and an import may have hundreds of them.
+    return model.model_json_schema()
 
 
 def near_miss(word: str, known: Iterable[str]) -> str:

@@ -304,6 +304,8 @@ class AgentAdmin:
             earlier = [each.entry for each in read]
             profiles = self._agents.chat_profiles.names
             read.append(self._database.entries.entry_in(document, ("agents", index), value, profiles, earlier))
+            if sum(len(each.problems) for each in read) >= _MOST_PROBLEMS:
+                break
         beside = [problem for place, problem in document.flaws if len(place) < 2 or place[0] != "agents"]
         problems = [*beside, *self._problems(read, _IMPORT)]
         if problems:

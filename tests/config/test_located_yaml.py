@@ -58,8 +58,8 @@ def test_an_empty_file_is_an_empty_mapping(tmp_path: Path, content: str) -> None
     ("content", "line", "column", "words"),
     [
         ("a: 1\nb: [1, 2\nc: 3\n", 3, 2, "is not YAML"),
-        ("a: b: c\n", 1, 5, "mapping values are not allowed here"),
-        ("a: 1\n\tb: 2\n", 2, 1, "cannot start any token"),
+        ("a: b: c\n", 1, 5, "mapping values are not allowed in this"),
+        ("a: 1\n\tb: 2\n", 2, 1, "found a tab character"),
         ("a: *nobody\n", 1, 4, "found undefined alias"),
         ("a: 1\n---\nb: 2\n", 2, 1, "another document"),
         ("- a\n- b\n", 1, 1, "expected a mapping"),
@@ -180,3 +180,26 @@ def test_a_number_of_thousands_of_digits_is_a_flaw(tmp_path: Path, number: str) 
     assert document.values["a"] is None and document.values["b"] == 2
     assert all("no more than 400 characters" in problem.message for _, problem in document.flaws)
     assert len(document.flaws) == 2
+
+
+def test_what_aliases_add_to_a_text_is_bounded(tmp_path: Path) -> None:
+    many = "a: &a " + "w" * 1_000 + "\nb:\n" + "- *a\n" * 1_200
+    assert "stand for too much text" in refusal(written(tmp_path, many)).message
+    few = read_yaml(written(tmp_path, many[:2_000]))
+    assert few.values["b"][0] == "w" * 1_000
+
+
+def test_a_long_key_is_a_flaw_and_is_not_repeated(tmp_path: Path) -> None:
+    document = read_yaml(written(tmp_path, f"{'k' * 1_000}: {{x: 1, x: 2, ? {'l' * 1_025} : 3}}\n"))
+    told = [problem for _, problem in document.flaws]
+    assert [problem.message for problem in told] == [
+        "duplicate key 'x', first on line 1",
+        "a key may have no more than 1024 characters",
+    ]
+    assert max(len(str(problem)) for problem in told) < 300 + len(str(tmp_path))
+
+
+def test_so_many_flaws_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="more than 1000 mistakes") as caught:
+        read_yaml(written(tmp_path, "a: !x 1\nb:\n" + "  - !x 1\n" * 2_000))
+    assert len(caught.value.problems) == 1_001

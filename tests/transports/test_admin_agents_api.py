@@ -102,6 +102,9 @@ WRONG = [
         + "".join(f"x{n}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(8)),
         "more than 5000 values",
     ),
+    ("? " + "k" * 2_000 + "\n: 1\n", "more than 1024 characters"),
+    ("%TAG !a! x\n" * 5_000 + "---\nid: a\n", "lines of %TAG"),
+    ("x: &x " + "w" * 20_000 + "\nid: [*x, *x, *x, *x]\n", "the aliases stand for too much text"),
     ("#" * 70_000, "longer than 65536 bytes"),
     ("é" * 40_000, "longer than 65536 bytes"),
     (entry(more="model: openai:gpt-5.5\n"), "no model 'openai:gpt-5.5' in the settings"),
@@ -266,6 +269,20 @@ async def test_what_is_exported_can_be_imported(server: RunningServer, tmp_path:
     ]
     assert (await actions(server, "one"))[0][:2] == (3, "imported")
     assert yaml.safe_load((await call(server, "GET", "/one"))[1]["yaml"]) == exported[0]
+
+
+async def test_an_import_is_refused_where_it_is_too_large_while_it_is_parsed(server: RunningServer) -> None:
+    status, refused = await call(server, "POST", "/import", {"yaml": "a:\n" * 300_000})
+    assert (status, refused["error"]["code"]) == (422, "agent_invalid")
+    assert [(each["line"], each["message"]) for each in refused["error"]["problems"]] == [
+        (25_000, "more than 50000 values")
+    ]
+
+
+async def test_an_import_tells_the_first_hundred_problems(server: RunningServer) -> None:
+    entries = "".join(f"  - id: a{number}\n    modell: {number}\n    unknown: 1\n" for number in range(150))
+    _, refused = await call(server, "POST", "/import", {"yaml": f"agents:\n{entries}"})
+    assert len(refused["error"]["problems"]) == 100
 
 
 async def test_an_import_with_a_problem_changes_nothing(server: RunningServer) -> None:

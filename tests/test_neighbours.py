@@ -18,6 +18,7 @@ import pytest
 import yaml
 from services.keycloak import Keycloak
 from services.mcp_echo import echo_over_stdio, echo_server
+from services.mcp_raw import raw_server
 from services.redis import Redis
 from support.http_api import http_api
 from support.ports import free_port
@@ -271,6 +272,10 @@ async def test_mcp_servers_are_asked_for_the_tools_that_agents_name(tmp_path: Pa
         for name in ("mcp http", "mcp program"):
             assert found[name]["said"] == "has no tool ecko (agent two)"
             assert found[name]["change"] == "correct tuning.mcp_servers of these agents"
+    bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/Nope"}}}}
+    raw = {"mcp_servers": {"raw": raw_server([{"name": "good"}, bad], result={})}}
+    said = (await checked(tmp_path, raw))["mcp raw"]["said"]
+    assert said == "initialised; it lists 1 tools; left out: bad, the reference '#/$defs/Nope' leads nowhere"
     found = await checked(tmp_path, settings, faulty=True, agents=[agent("one", "echo")])
     assert outcomes(found)["mcp http"] == "fault" and outcomes(found)["mcp program"] == "ok"
 

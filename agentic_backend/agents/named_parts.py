@@ -29,6 +29,7 @@ from agentic_backend.apis.openapi_document import (
 from agentic_backend.apis.operation import NotUsable, operation_of
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.located_yaml import KeyPath
+from agentic_backend.inlined_schema import UnusableSchema, usable_schema
 from agentic_backend.mcp import POLICY_NAMES, policy_metadata
 
 Mistake = tuple[KeyPath, str]
@@ -178,6 +179,11 @@ def _wrong_output(settings: AgentSettings) -> Iterator[Mistake]:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         yield ("output", *error.absolute_path), f"is no JSON Schema: {error.message[:_LONGEST_REASON]}"
+        return
+    try:
+        usable_schema(schema)
+    except UnusableSchema as error:
+        yield ("output", *error.path), f"no model can be given this JSON Schema: {error}"
         return
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), Mapping):
         yield ("output",), "expected a JSON Schema with 'type: object' and 'properties'"

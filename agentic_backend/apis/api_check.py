@@ -1,11 +1,14 @@
 """Checks an HTTP API: reads its OpenAPI document, looks for the operations that agents name, and connects to it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import httpx
 
 from agentic_backend.apis.api_client import tls
 from agentic_backend.apis.api_documents import ApiDocuments
+from agentic_backend.apis.openapi_document import MOST_SELECTED, OpenApi
+from agentic_backend.apis.operation import NotUsable, operation_of
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import AgentUnavailable
@@ -31,8 +34,21 @@ async def check_api(api_id: str, settings: ApiSettings, named: Mapping[str, Sequ
     ]
     if unknown:
         raise CheckFailed("; ".join(unknown), "correct the apis of these agents")
+    left_out = await asyncio.to_thread(_left_out, document, settings, named)
     status = await _status_at(api_id, settings)
-    return f"its document has {len(document.operations)} operations; its base URL answers {status}"
+    return f"its document has {len(document.operations)} operations; its base URL answers {status}{left_out}"
+
+
+def _left_out(document: OpenApi, settings: ApiSettings, named: Mapping[str, Sequence[str]]) -> str:
+    """The operations of the agents that can't be tools, in words."""
+    reasons: dict[str, str] = {}
+    for operations in named.values():
+        for raw in document.selected(operations)[:MOST_SELECTED]:
+            try:
+                operation_of(raw, document, settings.auth.header)
+            except NotUsable as error:
+                reasons[raw.id] = str(error)
+    return "".join(f"; left out: {name}, {reason}" for name, reason in reasons.items())
 
 
 async def _status_at(api_id: str, settings: ApiSettings) -> int:

@@ -4,6 +4,7 @@ An agent creates one in `async_init` and awaits `init()`; its `aclose()` closes 
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -20,6 +21,8 @@ from agentic_backend.config.permissions import PERMISSIONS, needed_by
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import POLICY_NAMES, TITLE, policy_metadata
 from agentic_backend.mcp.credentials import Credentials, HasTokens, header_value, of_header, request_auth
+
+log = logging.getLogger(__name__)
 
 
 class ApiUse(Protocol):
@@ -63,7 +66,8 @@ class ApiRuntime:
     async def init(self, taken: Collection[str] = ()) -> list[BaseTool]:
         """The tools of all operations. One whose name is `taken` gets the API's id as a prefix.
 
-        Raises AgentUnavailable, which names the API and the operation that can't be used.
+        An operation that can't be a tool is left out, with a line. Raises AgentUnavailable, which names the API and the
+        operation that isn't there.
         """
         tools: list[BaseTool] = []
         for use in self._uses:
@@ -136,7 +140,5 @@ def _operations(
         try:
             found.append((raw.id, name, operation_of(raw, document, settings.auth.header)))
         except NotUsable as error:
-            if raw.id in use.operations or raw.signature in use.operations:
-                told = f"The operation '{raw.id}' of the API '{use.id}' can't be used: {error}."
-                raise AgentUnavailable(told) from error
+            log.warning("API operation left out", extra={"api": use.id, "operation": raw.id, "reason": str(error)})
     return found

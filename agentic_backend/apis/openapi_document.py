@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from agentic_backend.apis.inlined_schema import BadReference, resolved
 from agentic_backend.config.validation_problems import near_miss
 from agentic_backend.config.yaml_bounds import Loader, require_bounded
+from agentic_backend.inlined_schema import Resolver, UnusableSchema, document_resolver, resolved
 from agentic_backend.mcp import tool_name
 
 MOST_BYTES = 8_000_000
@@ -68,6 +68,11 @@ class OpenApi:
     values: Mapping[str, Any]
 
     @cached_property
+    def resolver(self) -> Resolver:
+        """For the references in it."""
+        return document_resolver(self.values)
+
+    @cached_property
     def operations(self) -> Sequence[RawOperation]:
         found: dict[str, RawOperation] = {}
         for operation in self._operations():
@@ -81,8 +86,8 @@ class OpenApi:
             if not isinstance(path, str) or not path.startswith("/"):
                 continue
             try:
-                item = resolved(item, self.values)
-            except BadReference:
+                item = resolved(item, self.resolver)
+            except UnusableSchema:
                 continue
             if not isinstance(item, Mapping):
                 continue

@@ -14,8 +14,14 @@ from urllib.parse import quote
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
 
-from agentic_backend.apis.inlined_schema import BadReference, SchemaInliner, resolved
 from agentic_backend.apis.openapi_document import OpenApi, RawOperation
+from agentic_backend.inlined_schema import (
+    Resolver,
+    SchemaInliner,
+    UnusableSchema,
+    require_no_lookalike,
+    resolved,
+)
 from agentic_backend.mcp import distinct_names, tool_name
 
 _LONGEST_DESCRIPTION = 4_000
@@ -94,16 +100,16 @@ def operation_of(raw: RawOperation, document: OpenApi, auth_header: str | None =
     """The operation, whose arguments never set `auth_header`. Raises NotUsable."""
     try:
         return _operation(raw, document, (auth_header or "").lower())
-    except BadReference as error:
+    except UnusableSchema as error:
         raise NotUsable(str(error)) from error
     except SchemaError as error:
         raise NotUsable("its schema is not valid") from error
 
 
 def _operation(raw: RawOperation, document: OpenApi, auth_header: str) -> Operation:
-    inliner = SchemaInliner(document.values)
-    described = _parameters(raw, document.values, auth_header)
-    body_type, body_schema, is_required = _body(raw, document.values, inliner)
+    inliner = SchemaInliner(document.resolver, of_version_3_0)
+    described = _parameters(raw, document.resolver, auth_header)
+    body_type, body_schema, is_required = _body(raw, document.resolver, inliner)
     arguments = _arguments(described, has_body=body_type is not None)
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -123,6 +129,7 @@ def _operation(raw: RawOperation, document: OpenApi, auth_header: str) -> Operat
         required += [_BODY] if is_required else []
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     Draft202012Validator.check_schema(schema)
+    require_no_lookalike(schema)
     if re.search(r"[?#]", raw.path):
         raise NotUsable("its path has a query or a fragment")
     # All that is in braces is a parameter.
@@ -136,12 +143,31 @@ def _operation(raw: RawOperation, document: OpenApi, auth_header: str) -> Operat
     return Operation(raw.method, raw.path, title, told, parameters, body_type, schema)
 
 
-def _parameters(raw: RawOperation, document: Mapping[str, Any], auth_header: str) -> list[Mapping[str, Any]]:
+def of_version_3_0(made: dict[str, Any], schema: Mapping[Any, Any]) -> dict[str, Any]:
+    """What was `made` of a schema, with what OpenAPI 3.0 says otherwise than JSON Schema."""
+    for name in ("example", "nullable"):
+        made.pop(name, None)
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(made.get(exclusive), bool):
+            is_exclusive = made.pop(exclusive)
+            if is_exclusive and bound in made:
+                made[exclusive] = made.pop(bound)
+    if schema.get("nullable") is True:
+        if isinstance(made.get("type"), str):
+            made["type"] = [made["type"], "null"]
+            if isinstance(made.get("enum"), list) and None not in made["enum"]:
+                made["enum"] = [*made["enum"], None]
+        elif made:
+            return {"anyOf": [made, {"type": "null"}]}
+    return made
+
+
+def _parameters(raw: RawOperation, resolver: Resolver, auth_header: str) -> list[Mapping[str, Any]]:
     """The parameters that a model gives; an operation's own replaces one of its path."""
     own = raw.values.get("parameters")
     found: dict[tuple[str, object], Mapping[str, Any]] = {}
     for value in [*raw.shared, *(own if isinstance(own, list) else [])][:_MOST_PARAMETERS]:
-        parameter = resolved(value, document)
+        parameter = resolved(value, resolver)
         if not isinstance(parameter, Mapping):
             continue
         name, place = parameter.get("name"), parameter.get("in")
@@ -164,9 +190,9 @@ def _arguments(parameters: Sequence[Mapping[str, Any]], *, has_body: bool) -> li
     return distinct_names([*reserved, *names])[len(reserved) :]
 
 
-def _body(raw: RawOperation, document: Mapping[str, Any], inliner: SchemaInliner) -> tuple[str | None, Any, bool]:
+def _body(raw: RawOperation, resolver: Resolver, inliner: SchemaInliner) -> tuple[str | None, Any, bool]:
     """The content type, the schema, and whether it is required."""
-    body = resolved(raw.values.get("requestBody"), document)
+    body = resolved(raw.values.get("requestBody"), resolver)
     content = body.get("content") if isinstance(body, Mapping) else None
     if not isinstance(content, Mapping) or not content:
         return None, {}, False

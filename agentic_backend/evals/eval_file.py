@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, fi
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import PROVIDER_MODEL, NonEmpty, Seconds, Section
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
+from agentic_backend.inlined_schema import UnusableSchema, inlined_schema
 
 _MOST_CASES = 1_000
 _APPROVED = {"all": ["*"], "none": []}
@@ -115,6 +116,9 @@ class Checks(Section):
     def _is_a_schema(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
         try:
             Draft202012Validator.check_schema(schema or {})
+            inlined_schema(schema or {})
+        except UnusableSchema as error:
+            raise rule_broken(f"is no JSON Schema that can be checked: {error}") from None
         except SchemaError as error:
             raise rule_broken(f"is no JSON Schema: {error.message}") from None
         return schema

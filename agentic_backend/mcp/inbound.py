@@ -55,6 +55,8 @@ _PROGRESS = b"notifications/progress"
 _ID_AT_THE_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("?)(\d{1,15})\1\s*,')
 _ID_AT_THE_END = re.compile(rb'"id"\s*:\s*("?)(\d{1,15})\1\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 
+_UNSOUND = "it is no tool of MCP, or its name or schema is too large"
+
 # JSON-RPC's "internal error".
 _SERVER_ERROR = -32603
 _KEPT_OF_A_RESULT = (
@@ -171,7 +173,7 @@ class Inbound:
             kept = {key: result[key] for key in _KEPT_OF_A_RESULT if key in result}
             if message.is_cut and not _cut(kept, message.size):
                 return self.error(request, f"gave an answer of {message.size} bytes; {MOST_BYTES} are read")
-            _bound(kept)
+            self._bound(kept)
             said["result"] = kept
         elif isinstance(error, dict) and isinstance(error.get("message"), str):
             # Redacted first: of a credential across the cut, nothing would recognize the part before it.
@@ -180,6 +182,31 @@ class Inbound:
         else:
             return self.error(request, "gave an answer that is none")
         return self._written(said)
+
+    def _bound(self, result: dict[str, Any]) -> None:
+        content, tools = result.get("content"), result.get("tools")
+        if isinstance(content, list) and len(content) > MOST_BLOCKS + 1:
+            left_out = len(content) - MOST_BLOCKS
+            content[MOST_BLOCKS:] = [_note(f"cut: {left_out} more blocks left out")]
+        if "structuredContent" in result and not _has_at_most(MOST_VALUES, result["structuredContent"]):
+            del result["structuredContent"]
+            if isinstance(content, list):
+                content.append(_note(f"cut: structured content of more than {MOST_VALUES} values left out"))
+        if isinstance(tools, list):
+            result["tools"] = [kept for tool in tools[:MOST_TOOLS] if (kept := self._sound(tool)) is not None]
+
+    def _sound(self, tool: Any) -> dict[str, Any] | None:
+        """The bounded tool; None if it can't be offered to a model: such a tool is left out, and the others stay."""
+        kept = _sound(tool)
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if kept is None and isinstance(name, str):
+            fields = {
+                "mcp_server": self._server_id,
+                "tool": self.credentials.redacted_text(name)[:_LONGEST_NAME],
+                "reason": _UNSOUND,
+            }
+            log.warning("MCP tool left out", extra=fields)
+        return kept
 
     def _written(self, value: dict[str, Any]) -> bytes | None:
         try:
@@ -219,21 +246,7 @@ def _cut(result: dict[str, Any], size: int) -> bool:
     return True
 
 
-def _bound(result: dict[str, Any]) -> None:
-    content, tools = result.get("content"), result.get("tools")
-    if isinstance(content, list) and len(content) > MOST_BLOCKS + 1:
-        left_out = len(content) - MOST_BLOCKS
-        content[MOST_BLOCKS:] = [_note(f"cut: {left_out} more blocks left out")]
-    if "structuredContent" in result and not _has_at_most(MOST_VALUES, result["structuredContent"]):
-        del result["structuredContent"]
-        if isinstance(content, list):
-            content.append(_note(f"cut: structured content of more than {MOST_VALUES} values left out"))
-    if isinstance(tools, list):
-        result["tools"] = [kept for tool in tools[:MOST_TOOLS] if (kept := _sound(tool)) is not None]
-
-
 def _sound(tool: Any) -> dict[str, Any] | None:
-    """The bounded tool; None if it can't be offered to a model: such a tool is left out, and the others stay."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or len(tool["name"]) > _LONGEST_NAME:
         return None
     schema = tool.get("inputSchema")

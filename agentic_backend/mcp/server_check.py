@@ -33,8 +33,9 @@ async def check_mcp_server(
         raise CheckFailed(f"{error.content}{cause}", change) from error
     finally:
         await session.aclose()
+    left_out = "".join(f"; left out: {name}, {reason}" for name, reason in session.left_out.items())
     lacking = {agent_id: sorted(set(names) - tools) for agent_id, names in named.items()}
     if any(lacking.values()):
         told = "; ".join(f"{', '.join(names)} (agent {agent_id})" for agent_id, names in lacking.items() if names)
-        raise CheckFailed(f"has no tool {told}", "correct tuning.mcp_servers of these agents")
-    return f"initialised; it lists {len(tools)} tools"
+        raise CheckFailed(f"has no tool {told}{left_out}", "correct tuning.mcp_servers of these agents")
+    return f"initialised; it lists {len(tools)} tools{left_out}"

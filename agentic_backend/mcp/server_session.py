@@ -31,6 +31,7 @@ from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
+from agentic_backend.mcp.usable_tools import usable_tools
 from agentic_backend.telemetry.ids import log_ids, logged_with
 from agentic_backend.tracing.spans import CLIENT, sent_on, spanned
 
@@ -73,7 +74,10 @@ class ServerSession:
         self.server_id = server_id
         """The server's key in the settings, and its name in errors and metrics."""
         self.tools: list[Tool] = []
-        """The server's tools: for one agent those of the first session, and of the latest one if it is shared."""
+        """The server's tools that models can be given: for one agent those of the first session, and of the latest one
+        if it is shared."""
+        self.left_out: Mapping[str, str] = {}
+        """Why each other tool was left out, by its name."""
         self._open_transport = open_transport
         """Opens a new connection."""
         self._auth = settings.auth
@@ -278,7 +282,9 @@ class ServerSession:
                 session = await stack.enter_async_context(LiveSession(streams, wakeup, self._inbound))
                 await session.initialize()
                 if self._is_shared or not self.tools:
-                    self.tools = await session.all_tools()
+                    listed = await session.all_tools()
+                    with logged_with(**self._opener):
+                        self.tools, self.left_out = await asyncio.to_thread(usable_tools, self.server_id, listed)
             self._live, self._unavailable = session, self._says(_RESTARTING)
             self._used_at = asyncio.get_running_loop().time()
             self._state = _State.LIVE

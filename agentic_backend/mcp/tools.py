@@ -26,9 +26,11 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
 from agentic_backend.config.permissions import PERMISSIONS
+from agentic_backend.exception_detail import type_of
 from agentic_backend.mcp import POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
+from agentic_backend.mcp.usable_tools import tell_left_out
 
 _LONGEST_MESSAGE = 1000
 _IDEMPOTENCY_KEY = "agentic-backend/idempotency-key"
@@ -57,27 +59,43 @@ def langchain_tools(
     *,
     model_sees_images: bool,
 ) -> list[BaseTool]:
-    """A LangChain tool for each MCP tool. Tools with the same name get their server's id as a prefix.
+    """A LangChain tool for each MCP tool; one that LangChain can't take is left out, with a line.
 
-    If that isn't enough, because names differ only in what providers don't accept, they also get a number. `run`
-    returns the current run, whose keys the calls carry; `needed` returns the permissions that a tool needs, by the
-    server's id and all names by which policy may mean the tool.
+    Tools with the same name get their server's id as a prefix. If that isn't enough, because names differ only in what
+    providers don't accept, they also get a number. `run` returns the current run, whose keys the calls carry; `needed`
+    returns the permissions that a tool needs, by the server's id and all names by which policy may mean the tool.
     """
     tools: list[BaseTool] = []
     for (session, tool), name in zip(offers, _names(offers), strict=True):
-        adapted = convert_mcp_tool_to_langchain_tool(
-            cast(ClientSession, _Session(session, run)),
-            tool,
-            callbacks=Callbacks(on_progress=_tell_graph),
-            tool_interceptors=[partial(_readable_only, model_sees_images)],
-            server_name=session.server_id,
-        )
-        # The adapter keeps only that of the annotations, over which MCP prefers the tool's own.
-        titled = {TITLE: tool.title} if tool.title else {}
         meant = policy_metadata(session.server_id, tool.name, name)
-        more = {**titled, **meant, PERMISSIONS: list(needed(session.server_id, meant[POLICY_NAMES]))}
-        tools.append(McpTool.adapting(cast(StructuredTool, adapted), name, more))
+        more = {**meant, PERMISSIONS: list(needed(session.server_id, meant[POLICY_NAMES]))}
+        try:
+            tools.append(_langchain_tool(session, tool, name, more, run, model_sees_images=model_sees_images))
+        # Whatever the adapter raises of one tool, the others are there.
+        except Exception as error:
+            tell_left_out(session.server_id, tool.name, f"LangChain can't take it: {type_of(error)}")
     return tools
+
+
+def _langchain_tool(
+    session: ServerSession,
+    tool: Tool,
+    name: str,
+    metadata: Mapping[str, Any],
+    run: Callable[[], HasIdempotencyKeys],
+    *,
+    model_sees_images: bool,
+) -> BaseTool:
+    adapted = convert_mcp_tool_to_langchain_tool(
+        cast(ClientSession, _Session(session, run)),
+        tool,
+        callbacks=Callbacks(on_progress=_tell_graph),
+        tool_interceptors=[partial(_readable_only, model_sees_images)],
+        server_name=session.server_id,
+    )
+    # The adapter keeps only that of the annotations, over which MCP prefers the tool's own.
+    titled = {TITLE: tool.title} if tool.title else {}
+    return McpTool.adapting(cast(StructuredTool, adapted), name, {**titled, **metadata})
 
 
 def _names(offers: Sequence[tuple[ServerSession, Tool]]) -> list[str]:

@@ -85,7 +85,6 @@ async def test_operations_are_named_and_patterns_only_read(
         ("getCustomr", "there is no operation 'getCustomr'; did you mean 'getCustomer'"),
         ("GET /customer/{id}", "did you mean 'GET /customers/{id}'"),
         ("del*", "no operation matches 'del*'; operations that change something need their names or a method"),
-        ("upload", "The operation 'upload' of the API 'crm' can't be used: its body is not JSON"),
     ],
 )
 async def test_an_operation_that_is_not_there_is_told(api: HttpApi, document: Path, wanted: str, reason: str) -> None:
@@ -93,6 +92,21 @@ async def test_an_operation_that_is_not_there_is_told(api: HttpApi, document: Pa
         async with tools_of(api.settings(document), [wanted]):
             pass
     assert reason in caught.value.content
+
+
+@pytest.mark.parametrize("reference", ["#/components/schemas/Nope", "https://elsewhere.example/a.json"])
+async def test_an_operation_whose_schema_cant_be_resolved_is_left_out_with_a_line(
+    api: HttpApi, tmp_path: Path, caplog: pytest.LogCaptureFixture, reference: str
+) -> None:
+    bad = {"parameters": [{"name": "a", "in": "query", "schema": {"$ref": reference}}]}
+    paths = {"/bad": {"get": {"operationId": "bad", **bad}}, "/good": {"get": {"operationId": "good"}}}
+    document = tmp_path / "refs.json"
+    document.write_text(json.dumps({"openapi": "3.1.0", "paths": paths}))
+    async with tools_of(api.settings(document), ["bad", "good"]) as tools:
+        assert list(tools) == ["good"]
+    [line] = [vars(record) for record in caplog.records if record.message == "API operation left out"]
+    assert (line["api"], line["operation"]) == ("crm", "bad")
+    assert "leads" in line["reason"]
 
 
 async def test_a_document_is_fetched_from_a_url_and_a_name_that_is_taken_gets_a_prefix(api: HttpApi) -> None:

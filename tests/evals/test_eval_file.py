@@ -34,6 +34,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         ("cases: [{ask: x, checks: {status: good}}]", "checks.status: expected 'ok' or 'error'"),
         ("cases: [{ask: x, checks: {regex: '(a'}}]", "checks.regex: is no regular expression of RE2: missing ): (a"),
         ("cases: [{ask: x, checks: {json_schema: {type: thing}}}]", "checks.json_schema: is no JSON Schema: "),
+        ("cases: [{ask: x, checks: {json_schema: {$ref: '#/no'}}}]", "is no JSON Schema that can be checked: the ref"),
         (
             "cases: [{ask: x, checks: {tool_called: {name: y, args: {due: [2026-01-31]}}}}]",
             "tool_called[0].args: 2026-01-31 without quotes is a date",

@@ -169,6 +169,18 @@ def test_the_example_of_the_documentation_is_served(tmp_path: Path, monkeypatch:
     assert desk.models == {"default"}
 
 
+REFERRING = """
+from langchain_core.tools import StructuredTool
+
+
+def tool_with(name, reference):
+    schema = {"type": "object", "properties": {"a": {"$ref": reference}}, "$defs": {"x": {"$anchor": "x"}}}
+    return StructuredTool(name=name, description="Refers.", args_schema=schema, func=print)
+
+
+referring, anchored = tool_with("referring", "#/$defs/Nope"), tool_with("anchored", "#x")
+"""
+
 MISTAKES = [
     ("prompt: ''", "prompt: expected a text of at most 200000 characters"),
     ("prompt: 5", "prompt: expected a text, or a mapping with the key 'file'"),
@@ -203,6 +215,12 @@ MISTAKES = [
     ("middleware: [{name: ModelCallLimitMiddleware}]", "middleware[0].name: can't be made: At least one limit must"),
     ("middleware: [{name: 'voices:Marking'}]", "middleware[0].name: needs the argument 'mark'"),
     ("output: {type: objekt}", "output.type: is no JSON Schema"),
+    (
+        "output: {type: object, properties: {a: {$ref: '#/$defs/Nope'}}}",
+        "output.properties.a: no model can be given this JSON Schema: the reference '#/$defs/Nope' leads nowhere",
+    ),
+    ("tools: ['voices:referring']", "tools[0]: no model can be given the arguments of the tool 'referring': the ref"),
+    ("tools: ['voices:anchored']", "tools[0]: no model can be given the arguments of the tool 'anchored': "),
     ("output: {type: string}", "output: expected a JSON Schema with 'type: object' and 'properties'"),
     ("tuning: {fields: {system_prompt: x}}", "tuning.fields: an agent without code of its own reads no fields"),
     ("tools: ['voices:shout'], require_approval: [shuot]", "the agent has no tool 'shuot'; did you mean 'shout'?"),
@@ -217,7 +235,8 @@ def test_a_mistake_is_told_with_its_place(
 ) -> None:
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "voices.py").write_text(f"CODE = 'x'\n{CODE}\n\ndef silent(): ...\n\n\ndef graph(model): ...\n")
+    code = f"CODE = 'x'\n{CODE}\n\ndef silent(): ...\n\n\ndef graph(model): ...\n{REFERRING}"
+    (tmp_path / "voices.py").write_text(code)
     (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT))
     catalog = tmp_path / "agents.yaml"
     catalog.write_text(f"agents:\n- {{id: other}}\n- {{id: one, {keys}}}\n")

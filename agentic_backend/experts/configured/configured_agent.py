@@ -11,6 +11,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.named_middleware import Middleware, made, middleware_at
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.inlined_schema import usable_schema
 
 _OUTPUT = "answer"
 """What a model calls the output, if its schema has no title."""
@@ -71,4 +72,4 @@ class ConfiguredAgent(AgentFlow):
 
     def _output(self) -> dict[str, Any] | None:
         output = self.settings.output
-        return None if output is None else {"title": _OUTPUT, **output}
+        return None if output is None else {"title": _OUTPUT, **usable_schema(output)}

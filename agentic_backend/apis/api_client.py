@@ -6,6 +6,7 @@ one; credentials are taken out of all that the API says.
 """
 
 import asyncio
+import mimetypes
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -31,15 +32,13 @@ _CHARSETS = re.compile(
     r"(?i)(us-)?ascii|utf-?(8|16|32)([lb]e|-[lb]e)?|iso-?8859-\d+|latin-?1|(windows-|cp)\d+|koi8-[ru]|macintosh"
     r"|shift[_-]jis|euc-(jp|kr)|gb(2312|k|18030)|big5"
 )
+_KNOWN_TYPES = frozenset(mimetypes.MimeTypes().types_map[True].values())
 _TEXTS = ("json", "text/", "xml", "yaml", "javascript", "csv", "x-www-form-urlencoded")
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
     status: int
-    reason: str
-    kind: str
-    """The content type, without parameters."""
     text: str
 
 
@@ -98,10 +97,10 @@ class ApiClient:
             if _COMPRESSED in response.extensions:
                 text = "[the answer is compressed, which was not asked for, and was not read]"
             elif not is_text:
-                text = f"[the answer is of type {kind[:100]}, and was not read]"
+                text = f"[the answer is {_named(kind)}, and was not read]"
             elif not response.is_redirect:
                 text = await self._read(response)
-            return _Answer(response.status_code, response.reason_phrase, kind, text)
+            return _Answer(response.status_code, text)
 
     async def _read(self, response: httpx.Response) -> str:
         most = _LONGEST_ERROR_BYTES if response.is_error else self._settings.max_response_bytes
@@ -122,14 +121,15 @@ class ApiClient:
         response.stream = _Bounded(stream, self._settings.max_response_bytes + self._credentials.longest() + 1)
 
     def _told(self, answer: _Answer) -> str:
-        status = f"{answer.status} {answer.reason}".strip()
+        # Without its phrase: those are words of the API, which may repeat what it was sent.
+        status = answer.status
         if answer.status in REFUSALS:
             raise self._failed(f"{refusal(self._settings.auth)} ({status}). {answer.text}".rstrip())
         if 300 <= answer.status < 400:
             raise self._failed(f"answered {status}; redirects are not followed.")
         if answer.status >= 400:
             raise self._failed(f"answered {status}: {answer.text}".rstrip(": "))
-        return answer.text or f"[{status}, without content]"
+        return answer.text or f"[status {status}, without content]"
 
     def _failed(self, what: str) -> ToolException:
         return ToolException(f"The API '{self._id}' {what}")
@@ -158,6 +158,11 @@ class _Bounded(httpx.AsyncByteStream):
 def tls() -> ssl.SSLContext:
     """The TLS context of all clients: making one reads the trusted certificates from files."""
     return httpx.create_ssl_context()
+
+
+def _named(kind: str) -> str:
+    """A media type in words that are not the API's: it may put what it was sent into the name."""
+    return f"of type {kind}" if kind in _KNOWN_TYPES else "of an unknown type"
 
 
 def _left_out(response: httpx.Response, most: int) -> str:

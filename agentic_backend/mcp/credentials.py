@@ -3,7 +3,8 @@
 An `httpx.Auth` per session signs the requests. It reads the user's newest token at every request, and has one renewed
 that is about to end or that the server refuses, so a session outlives the tokens of its user. Servers repeat what
 clients send, in tools that show headers and in errors. So a session's `Credentials` redact each value in everything
-that its server sends: in plain form, URL-encoded, in base64 and in hex. They can't find a value that is compressed,
+that its server sends: in plain form, URL-encoded, in base64 and in hex, also where escapes of JSON, HTML or URLs hide
+them. They can't find a value that is compressed,
 encrypted, reversed, spaced out, or in the pixels of an image. Invariant: a token reaches only the server of its own
 session.
 """
@@ -29,6 +30,7 @@ from agentic_backend.auth.user_tokens import UserTokens, renewal_time
 from agentic_backend.config.mcp_servers import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.mcp.hidden_forms import LONGEST_ESCAPE, hidden
 from agentic_backend.redaction import REDACTED
 
 log = logging.getLogger(__name__)
@@ -94,6 +96,7 @@ class Credentials:
         if not forms:
             return dumped(value)
         _redact_across_blocks(value, forms)
+        value = _without_hidden(value, forms)
         # Serialized here, each text has one form, whatever escapes the server used.
         data = dumped(value)
         for form in forms:
@@ -110,13 +113,14 @@ class Credentials:
         return both
 
     def longest(self) -> int:
-        """The bytes of the longest form of a credential."""
-        return max((len(form.encode(errors="replace")) for form in self._forms()), default=0)
+        """The bytes of the longest form of a credential, all of it in escapes."""
+        return LONGEST_ESCAPE * max((len(form.encode(errors="replace")) for form in self._forms()), default=0)
 
     def redacted_text(self, text: str) -> str:
-        for form in self._forms():
+        forms = self._forms()
+        for form in forms:
             text = text.replace(form, REDACTED)
-        return text
+        return _without_hidden_in(text, forms)
 
     def _forms(self) -> list[str]:
         """All forms, the longest first, since one may be a part of another."""
@@ -322,6 +326,24 @@ def dumped(value: Any) -> bytes:
     except orjson.JSONEncodeError:
         # orjson knows no integer beyond 64 bits.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _without_hidden_in(text: str, forms: Sequence[str]) -> str:
+    for begin, end in reversed(hidden(text, forms)):
+        text = text[:begin] + REDACTED + text[end:]
+    return text
+
+
+def _without_hidden(value: Any, forms: Sequence[str]) -> Any:
+    """The JSON `value` without credentials that escapes within its texts hide."""
+    match value:
+        case str():
+            return _without_hidden_in(value, forms)
+        case dict():
+            return {_without_hidden_in(str(key), forms): _without_hidden(item, forms) for key, item in value.items()}
+        case list():
+            return [_without_hidden(item, forms) for item in value]
+    return value
 
 
 def _redact_across_blocks(value: Any, forms: Sequence[str]) -> None:

@@ -130,3 +130,21 @@ def test_what_is_a_credential_in_settings() -> None:
     environment = {"API_KEY": "abcdef", "LEVEL": "verbose", "DB": "postgres://u:hunter22@db/x"}
     assert {"abcdef", "hunter22"} <= set(of_environment(environment))
     assert "verbose" not in of_environment(environment)
+
+
+@pytest.mark.parametrize("within", ["content", "structuredContent", "error"])
+def test_a_token_in_escapes_within_a_text_is_replaced(within: str) -> None:
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in TOKEN)
+    texts = [json.dumps({"a": escaped}), "".join(f"&#{ord(sign)};" for sign in TOKEN), escaped.replace("\\", "%5c")]
+    for text in [*texts, texts[0].replace("\\\\", "\\")]:
+        said: dict[str, Any] = {
+            "content": {"result": {"content": [{"type": "text", "text": f"before {text} after 1.50"}]}},
+            "structuredContent": {"result": {"content": [], "structuredContent": {"before": {text: [text, 1]}}}},
+            "error": {"error": {"code": 1, "message": f"before {text}"}},
+        }[within]
+        inbound, answer = Inbound("echo", Credentials([TOKEN])), Capped()
+        answer.add(json.dumps({"jsonrpc": "2.0", "id": 1, **said}).encode())
+        with inbound.awaiting(1):
+            read = inbound.read(answer)
+        assert read is not None and REDACTED.encode() in read and b"before" in read
+        assert b"0064" not in read and b"#100;" not in read

@@ -105,7 +105,8 @@ class ApiClient:
     async def _read(self, response: httpx.Response) -> str:
         most = _LONGEST_ERROR_BYTES if response.is_error else self._settings.max_response_bytes
         body = b"".join([chunk async for chunk in response.aiter_raw()])
-        text = self._credentials.redacted_text(_decoded(body, response.charset_encoding))
+        # In a thread: a text of very many escapes takes long.
+        text = await asyncio.to_thread(self._credentials.redacted_text, _decoded(body, response.charset_encoding))
         shown = text.encode(errors="replace")
         if len(body) <= most and len(shown) <= most:
             return text

@@ -124,7 +124,7 @@ class Credentials:
 
     def _forms(self) -> list[str]:
         """All forms, the longest first, since one may be a part of another."""
-        forms = [*self._fixed, *(form for sent in self._sent.values() for form in sent)]
+        forms = [*self._fixed, *(form for sent in list(self._sent.values()) for form in sent)]
         return sorted(set(forms), key=len, reverse=True)
 
 

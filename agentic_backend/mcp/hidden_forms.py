@@ -17,21 +17,20 @@ LONGEST_ESCAPE = 6
 _ROUNDS = 3
 """How often escapes within escapes are read."""
 _SIGNS = ("\\", "&", "%")
-_HALF = r"\\u[dD][{}][0-9a-fA-F]{{2}}"
+# Runs of one kind count as one escape: a text of nothing else would take long.
 _ESCAPE = re.compile(
-    _HALF.format("89abAB")
-    + _HALF.format("c-fC-F")
-    + r"|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[^ux]|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});|(?:%[0-9a-fA-F]{2})+",
+    r"(?:\\u[0-9a-fA-F]{4})+|(?:\\x[0-9a-fA-F]{2})+|(?:\\[^ux])+|(?:%[0-9a-fA-F]{2})+"
+    r"|(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});)+",
     re.DOTALL,
 )
-_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_CONTROLS = str.maketrans({"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"})
 
 Span = tuple[int, int]
 """The first character, and the one after the last."""
 
 
 class _Token(NamedTuple):
-    """An escape: where it begins in the text that was read, and where it ends in that and in the text before."""
+    """A run of escapes: where it begins in the text that was read, and where it ends in that and in the text before."""
 
     begin: int
     end: int
@@ -41,15 +40,16 @@ class _Token(NamedTuple):
 def hidden(text: str, forms: Collection[str]) -> list[Span]:
     """Where escapes in `text` hide one of `forms`, in order, without overlaps. Forms without escapes are left out."""
     found: list[Span] = []
-    rounds: list[list[_Token]] = []
-    view = text
-    while len(rounds) < _ROUNDS and any(sign in view for sign in _SIGNS):
-        view, tokens = _read(view)
-        if not tokens:
+    views = [text]
+    while len(views) <= _ROUNDS and any(sign in views[-1] for sign in _SIGNS):
+        view = _ESCAPE.sub(lambda match: _meaning(match[0]), views[-1])
+        if view == views[-1]:
             break
-        rounds.append(tokens)
-        for form in forms:
-            found += (_at_first(span, rounds) for span in _all(form, view))
+        views.append(view)
+        # Places are looked for only where there is something to be found.
+        if within := [form for form in forms if form in view]:
+            rounds = [_tokens(one) for one in views[:-1]]
+            found += (_at_first(span, rounds) for form in within for span in _all(form, view))
     return _merged(found)
 
 
@@ -60,17 +60,14 @@ def _all(form: str, view: str) -> Iterator[Span]:
         at = view.find(form, at + len(form))
 
 
-def _read(text: str) -> tuple[str, list[_Token]]:
-    pieces: list[str] = []
+def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
-    length = last = 0
+    shift = 0
     for match in _ESCAPE.finditer(text):
-        plain, read = text[last : match.start()], _meaning(match[0])
-        pieces += (plain, read)
-        begin = length + len(plain)
-        length, last = begin + len(read), match.end()
-        tokens.append(_Token(begin, length, match.span()))
-    return "".join([*pieces, text[last:]]), tokens
+        begin, length = match.start() - shift, len(_meaning(match[0]))
+        shift += match.end() - match.start() - length
+        tokens.append(_Token(begin, begin + length, match.span()))
+    return tokens
 
 
 def _meaning(escape: str) -> str:
@@ -78,10 +75,11 @@ def _meaning(escape: str) -> str:
         return unquote(escape, errors="replace")
     if escape[0] == "&":
         return unescape(escape)
-    if escape[1] in "ux":
-        units = bytes.fromhex("".join(part.rjust(4, "0") for part in re.split(r"\\[ux]", escape)[1:]))
-        return units.decode("utf-16-be", errors="replace")
-    return _CONTROLS.get(escape[1], escape[1])
+    if escape[1] == "u":
+        return bytes.fromhex(escape.replace("\\u", "")).decode("utf-16-be", errors="replace")
+    if escape[1] == "x":
+        return bytes.fromhex(escape.replace("\\x", "")).decode("latin-1")
+    return escape[1::2].translate(_CONTROLS)
 
 
 def _at_first(span: Span, rounds: list[list[_Token]]) -> Span:

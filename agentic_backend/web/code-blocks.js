@@ -7,6 +7,7 @@
  */
 
 import { copyText } from "./clipboard.js";
+import { codeNodes, withMarkedTurns } from "./code-text.js";
 import { formatCount } from "./format.js";
 import { colour } from "./highlighting.js";
 import { t } from "./i18n.js";
@@ -29,7 +30,7 @@ export function codeBlock(code, language, escaped) {
     `<div class="code"><div class="code-head"><span class="code-language">${escaped(language)}</span>` +
     `<button type="button" class="wrap-code" aria-pressed="false">${escaped(t("Wrap"))}</button>` +
     `<button type="button" class="copy-code">${escaped(copy)}</button></div>` +
-    `<pre dir="ltr" tabindex="0"><code class="language-${escaped(language)}">${escaped(code).replace(/^\n+$/, lineBreaks)}</code></pre></div>`
+    `<pre dir="ltr" tabindex="0"><code class="language-${escaped(language)}">${withMarkedTurns(escaped(code)).replace(/^\n+$/, lineBreaks)}</code></pre></div>`
   );
 }
 
@@ -43,9 +44,12 @@ export function setCode(block, code) {
   const shown = codeOf(block);
   if (shown === code) return;
   const element = block.querySelector("code");
-  if (!code.startsWith(shown)) element.replaceChildren(code);
-  else if (element.lastChild?.nodeType === Node.TEXT_NODE) element.lastChild.appendData(code.slice(shown.length));
-  else element.append(code.slice(shown.length));
+  const [first, ...others] = codeNodes(code.startsWith(shown) ? code.slice(shown.length) : code);
+  if (!code.startsWith(shown)) element.replaceChildren(first, ...others);
+  else if ([element.lastChild, first].every((node) => node?.nodeType === Node.TEXT_NODE)) {
+    element.lastChild.appendData(first.data);
+    element.append(...others);
+  } else element.append(first, ...others);
   codes.set(block, code);
 }
 
@@ -66,7 +70,7 @@ export function foldCode(element) {
     const lines = code.split("\n", MOST_LINES + 1);
     if (lines.length <= MOST_LINES) continue;
     codes.set(block, code);
-    block.querySelector("code").textContent = `${lines.slice(0, FOLDED_LINES).join("\n")}\n`;
+    block.querySelector("code").replaceChildren(...codeNodes(`${lines.slice(0, FOLDED_LINES).join("\n")}\n`));
     const button = document.createElement("button");
     button.type = "button";
     button.className = "unfold-code";
@@ -107,7 +111,7 @@ function wrap(button, block) {
 
 function unfold(button, block) {
   const element = block.querySelector("code");
-  element.textContent = codeOf(block);
+  element.replaceChildren(...codeNodes(codeOf(block)));
   button.remove();
   block.querySelector("pre").focus({ preventScroll: true });
   colour(element, true);

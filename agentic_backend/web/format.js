@@ -130,9 +130,3 @@ export const editableJson = (value) =>
           .map((unit) => `\\u${sign.charCodeAt(unit).toString(16).padStart(4, "0")}`)
           .join(""),
   );
-
-/** `href` if it leads to a web or mail address, else null: a link may come from anywhere. */
-export function safeHref(href) {
-  const url = href ? URL.parse(href, document.baseURI) : null;
-  return url && ["https:", "http:", "mailto:"].includes(url.protocol) ? url.href : null;
-}

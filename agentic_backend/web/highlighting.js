@@ -6,6 +6,8 @@
  * tenth: highlight.js reads from the beginning each time. Elements that have their colours already stay in place.
  */
 
+import { codeNodes } from "./code-text.js";
+
 /** Beyond this it stays plain, in characters. */
 const MOST = 100_000;
 const GROWTH = 1.1;
@@ -64,19 +66,19 @@ function colourNow(element, whole) {
   const end = whole ? text.length : text.lastIndexOf("\n") + 1;
   const options = { language: languageOf(element), ignoreIllegals: true };
   const result = loaded.highlighter.highlight(text.slice(0, end), options);
-  const nodes = result._emitter.rootNode.children.map(nodeOf);
-  if (end < text.length) nodes.push(document.createTextNode(text.slice(end)));
+  const nodes = result._emitter.rootNode.children.flatMap(nodesOf);
+  if (end < text.length) nodes.push(...codeNodes(text.slice(end)));
   replaceFromFirstChange(element, nodes);
   coloured.set(element, end);
 }
 
-/** A node of highlight.js's tree as one of the page. */
-function nodeOf(child) {
-  if (typeof child === "string") return document.createTextNode(child);
+/** A node of highlight.js's tree as those of the page. */
+function nodesOf(child) {
+  if (typeof child === "string") return codeNodes(child);
   const element = document.createElement("span");
   if (child.scope) element.className = `hljs-${child.scope.split(".")[0]}`;
-  element.append(...child.children.map(nodeOf));
-  return element;
+  element.append(...child.children.flatMap(nodesOf));
+  return [element];
 }
 
 function replaceFromFirstChange(element, nodes) {

@@ -7,9 +7,11 @@
  */
 
 import { codeBlock } from "./code-blocks.js";
+import { withMarkedTurns } from "./code-text.js";
 import { formulas } from "./formulas.js";
 import { t } from "./i18n.js";
 import { askForImage, imageAt } from "./images.js";
+import { safeHref, withHonestHosts } from "./links.js";
 import { steadyInline } from "./steady.js";
 import { alert } from "./vendor/markdown-it-alert.js";
 import footnote from "./vendor/markdown-it-footnote.js";
@@ -120,6 +122,13 @@ const purifier = DOMPurify(window);
 purifier.setConfig(ALLOWED);
 purifier.addHook("afterSanitizeAttributes", (node) => {
   if (node.nodeName !== "A" || node.matches(".note-link")) return;
+  const target = safeHref(node.getAttribute("href"));
+  const honest = withHonestHosts(node.textContent);
+  if (honest !== node.textContent) node.textContent = honest;
+  if (!target) {
+    node.removeAttribute("href");
+    return;
+  }
   node.setAttribute("target", "_blank");
   node.setAttribute("rel", "noopener noreferrer");
 });
@@ -251,6 +260,7 @@ const RULES = {
   table_open: () => `<div class="table" tabindex="0" role="group" aria-label="${escaped(t("Table"))}"><table>`,
   table_close: () => "</table></div>",
   tr_open: (tokens, index) => (tokens[index].meta.beginsGroup ? "</tbody><tbody><tr>" : "<tr>"),
+  code_inline: (tokens, index) => `<code>${withMarkedTurns(escaped(tokens[index].content))}</code>`,
   fence: (tokens, index) => codeBlock(tokens[index].content, tokens[index].info.trim().split(/\s+/)[0], escaped),
   code_block: (tokens, index) => codeBlock(tokens[index].content, "", escaped),
   image,

@@ -1,9 +1,10 @@
 /** The parts of a message. Text is Markdown; everything else is shown by preact from its fields. */
 
-import { formatJson, safeHref, visible, visibleProse } from "../format.js";
+import { formatJson, visible, visibleProse } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { attachmentAt } from "../attached.js";
 import { askForImage, imageAt, unnamedImage } from "../images.js";
+import { safeHref, withHonestHosts } from "../links.js";
 import { useImage } from "./attachment-list.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
@@ -95,7 +96,7 @@ function LinkPart({ part }) {
 /** A link, or its title alone where it leads nowhere safe. */
 export function LinkChip({ href, title, file_name: fileName, kind, label }) {
   const target = safeHref(href);
-  const text = visibleProse(title ?? "") || visible(fileName ?? "") || target || t("Untitled");
+  const text = withHonestHosts(visibleProse(title ?? "")) || visible(fileName ?? "") || target || t("Untitled");
   const content = html`${label && html`<span class="chip-label">${label}</span>`}
     <span class="chip-text">${text}</span>`;
   if (!target) return html`<span class="chip">${content}</span>`;

@@ -1,7 +1,8 @@
 /** The numbered sources below an answer, as links that open where they lead somewhere. */
 
-import { safeHref, visibleProse } from "../format.js";
+import { visibleProse } from "../format.js";
 import { t } from "../i18n.js";
+import { safeHref, withHonestHosts } from "../links.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 
@@ -22,7 +23,7 @@ export function Sources({ sources, idOf }) {
 
 function Source({ title, href, text }) {
   const target = safeHref(href);
-  const name = visibleProse(title || target || t("Untitled"));
+  const name = withHonestHosts(visibleProse(title || target || t("Untitled")));
   const host = target && new URL(target).host;
   const isElsewhere = host && host !== location.host;
   return html`<span class="source-text" dir="auto">

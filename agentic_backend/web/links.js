@@ -16,7 +16,7 @@ const DIGITS = "0-9-";
 const ofScript = (name) => `\\p{Script=${name}}`;
 /** What is written together, as browsers show it. Of Latin only the letters of European languages: others look alike. */
 const SCRIPTS = [
-  "a-z\\u00df-\\u00f6\\u00f8-\\u0130\\u0132-\\u0137\\u0139-\\u0148\\u014a-\\u017e",
+  "a-z\\u00df-\\u00f6\\u00f8-\\u0130\\u0132-\\u0137\\u0139-\\u0148\\u014a-\\u017e\\u01a1\\u01b0\\u1ea0-\\u1ef9",
   "a-z\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\u30fc",
   "a-z\\p{Script=Han}\\p{Script=Hangul}",
   ...["Arabic", "Bengali", "Devanagari", "Georgian", "Gujarati", "Gurmukhi", "Hebrew", "Kannada", "Khmer"].map(ofScript),

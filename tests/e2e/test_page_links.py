@@ -26,6 +26,7 @@ HOSTS = [
     "日本語テスト.jp",
     "한국.kr",
     "a-b.example",
+    "người.vn",
 ]
 TURNED = 'if access != "none\u202e \u2066# only for admins\u2069 \u2066":\n\n\u202e\n    allow()\n'
 ARE_IN_ORDER = """(element) => {

@@ -80,10 +80,11 @@ _ROW_BEFORE = re.compile(r"(?:^|\n)[ \t]{0,16}\d{4}(?: {1,4}\d{4})? {0,4}\r?\n[ 
 _ROW_AFTER = re.compile(r" {0,4}\r?\n[ \t]{0,16}\d{4}(?: {1,4}\d{4})? {0,4}(?:\r?\n|\Z)")
 _LONGEST_ROW = 64
 
-_IBAN = re.compile(rf"(?<![^\W_])(?=([A-Z]{{2}} ?\d{{2}}(?:{_GAP}?[A-Z0-9]){{11,30}}))", re.IGNORECASE)
+# Without IGNORECASE, by which some letters of other languages are among A to Z.
+_IBAN = re.compile(rf"(?<![^\W_])(?=([A-Za-z]{{2}} ?\d{{2}}(?:{_GAP}?[A-Za-z0-9]){{11,30}}))")
 
 _PHONE = re.compile(
-    r"(?<![\w+])(?<![0-9a-fA-F]{4}-)(?<!\d[.,])("
+    r"(?<![\w+])(?<![0-9a-fA-F]{4}-)(?<!\d[.,/-])("
     # As of North America and of Russia, whose numbers have eleven digits; and of others.
     r"(?:\+|00)[17](?:[ ./()-]{0,3}\d){10}|(?:\+|00)[2-689](?:[ ./()-]{0,3}\d){6,14}"
     r"|(?:1 ?[.-]? ?)?(?:\(\d{3}\) {0,2}(?:- ?)?|\d{3}[ .-])\d{3}[ .-]\d{4}"
@@ -105,6 +106,9 @@ _WRAPPED_PHONE = re.compile(
     r")(?!\d)"
 )
 _BREAK_BETWEEN_DIGITS = re.compile(rf"[0-9][ )./-]{{0,6}}{_BREAK}\(?[0-9]")
+# The first group of another number, of which more follows.
+_NEXT_PHONE = re.compile(r"[ ./-]{1,3}(?:\+|00?)[1-9]")
+_GOES_ON = re.compile(r"[ ./-]{1,3}\d")
 _DATE = re.compile(r"\d\d[ /-]\d\d[ /-](?:19|20)\d\d(?!\d)")
 _FEWEST_PHONE_DIGITS, _MOST_PHONE_DIGITS = 9, 17
 # With `+`, and with zeros, which many numbers begin with that are no phone's.
@@ -277,20 +281,31 @@ def _passes_mod_97(iban: str) -> bool:
 
 
 def _phones(text: str) -> Iterator[Span]:
-    for found in _PHONE.finditer(text):
-        candidate = found.group(1)
-        digits = sum(map(str.isdigit, candidate))
-        fewest = _FEWEST_PHONE_DIGITS
-        if candidate.startswith(("+", "00")):
-            fewest = _FEWEST_INTERNATIONAL_DIGITS if candidate[0] == "+" else _FEWEST_ZEROED_DIGITS
-        if fewest <= digits <= _MOST_PHONE_DIGITS and not _DATE.match(candidate):
+    position = 0
+    while (found := _PHONE.search(text, position)) is not None:
+        position = found.end()
+        start, end = found.span(1)
+        begun = _NEXT_PHONE.finditer(text, start, end) if _GOES_ON.match(text, end) else ()
+        first = next((place.start() for place in begun if _is_phone(text[start : place.start()])), None)
+        if first is not None:
+            # Two numbers stand beside each other; the second one is looked at by itself.
+            position = first
+            yield start, first
+        elif _is_phone(text[start:end]):
             yield found.span()
     if _BREAK_BETWEEN_DIGITS.search(text):
-        for found in _WRAPPED_PHONE.finditer(text):
-            candidate = found.group(1)
+        for wrapped in _WRAPPED_PHONE.finditer(text):
+            candidate = wrapped.group(1)
             digits = sum(map(str.isdigit, candidate))
             if candidate.count("\n") == 1 and _FEWEST_PHONE_DIGITS <= digits <= _MOST_PHONE_DIGITS:
-                yield found.span()
+                yield wrapped.span()
+
+
+def _is_phone(candidate: str) -> bool:
+    fewest = _FEWEST_PHONE_DIGITS
+    if candidate.startswith(("+", "00")):
+        fewest = _FEWEST_INTERNATIONAL_DIGITS if candidate[0] == "+" else _FEWEST_ZEROED_DIGITS
+    return fewest <= sum(map(str.isdigit, candidate)) <= _MOST_PHONE_DIGITS and not _DATE.match(candidate)
 
 
 _DETECTORS: dict[PiiType, Callable[[str], Iterator[Span]]] = {

@@ -186,6 +186,10 @@ def test_an_address_of_the_web_is_found_as_a_whole(form: str) -> None:
         ("to%20ada@example.org%20now", ["ada@example.org"]),
         ("[ada@example.org](mailto:ada@example.org)", ["ada@example.org"] * 2),
         ("root@192.0.2.17", ["root@192.0.2.17"]),
+        ("030 123456 030 654321", ["030 123456", "030 654321"]),
+        ("0049 30 123456 0049 30 123457", ["0049 30 123456", "0049 30 123457"]),
+        ("0800 123 456 0800-1234567", ["0800 123 456", "0800-1234567"]),
+        ("+33 6 12 34 56 78 06.12.34.56.78", ["+33 6 12 34 56 78", "06.12.34.56.78"]),
     ],
 )
 def test_values_stay_apart_from_what_stands_beside_them(text: str, found: list[str]) -> None:
@@ -215,6 +219,7 @@ HARMLESS = [
     "100 200\n3000",
     # Dates and times.
     "01-12-2023 10:30",
+    "2024-01-02 - 2024-03-04 and 2024-01-02 1234 5678",
     "05/06/2024 12",
     "2026\u201111\u201123 12:30:45.123456",
     "2026-11-23T12:30:45.123456789Z",
@@ -234,6 +239,9 @@ HARMLESS = [
     "v1.2.3.4, version 1.2.3.4, Version: 10.0.0.1 and 1.2.3.4.5",
     "lodash@4.17.21 and react@18.2.0",
     "sections 1. 2. 3. 4",
+    # Letters that are A to Z to none but a search that ignores case.
+    "T\u00fcrkiye'de 15 y\u0131l sonra gelen adam ile konu\u015ftum",
+    f"DE89{18 * chr(0x17F)}",
     # Code.
     "0x4111111111111111 and 0170 * 1234567",
     "std::vector, a::b and x[a::b]",

@@ -5,11 +5,13 @@ its class's name, its HTTP status, the codes in its body, and last its text. Non
 """
 
 import asyncio
+import errno
 import math
 import re
+import socket
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.exceptions import ContextOverflowError
@@ -25,6 +27,7 @@ from agentic_backend.errors import (
     ModelRefusedKey,
     ModelTimeout,
 )
+from agentic_backend.exception_detail import causes_of
 
 _MOST_READ, _LONGEST_NAME, _LONGEST_WAIT_S = 4_000, 100, 3_600.0
 _MOST_CAUSES, _DEEPEST = 5, 5
@@ -78,6 +81,17 @@ _NAMED_RATE_CODES = {"rate_limit_exceeded", "rate_limit_error", "rate_limited"}
 _RATE_CODES = {*_NAMED_RATE_CODES, "resource_exhausted"}
 # Refusals that say what they mean by their text; None where a response that had begun tells of an error.
 _TEXT_STATUSES = (None, 400, 403)
+# Others may be for what was asked: a 403 of a firewall, a 500 of a service that a text breaks.
+_OUTAGE_STATUSES = (401, 402, 408, 429, 502, 503, 504, 529)
+_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
+# Classes of httpx, aiohttp, requests, urllib3, redis, pymongo and the providers' packages, and what derives from them.
+_OUTAGES = frozenset(
+    {
+        *("APIConnectionError", "ClientConnectionError", "ConnectionError", "ConnectionFailure", "NetworkError"),
+        *("RemoteProtocolError", "ServerSelectionTimeoutError", "Timeout", "TimeoutError", "TimeoutException"),
+        *("MaxRetryError", "NewConnectionError"),
+    }
+)
 # Refusals with these statuses may pass by themselves; others of the client's kind stay.
 _PASSING_STATUSES = (408, 409, 425, 429)
 
@@ -139,23 +153,22 @@ def is_lasting(error: BaseException) -> bool:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether a neighbour was away, overloaded, or refused the server itself.
+    """Whether a neighbour was away, overloaded, or refused the server's key.
 
-    Judged by classes, statuses and codes, never by the text of `error`, which may quote what was asked.
+    Judged by classes and HTTP statuses of `error` and its causes, never by texts, which may quote what was asked. What
+    is not known is no outage.
     """
+    return any(_is_of_outage(cause) for cause in causes_of(error))
+
+
+def _is_of_outage(error: BaseException) -> bool:
     if isinstance(error, AgenticError):
         return error.whose == "external" and (error.retryable or isinstance(error, ModelQuota | ModelRefusedKey))
-    try:
-        report = replace(_report_of(error), text="")
-    except Exception:
-        # Of an author, whose properties may fail.
-        return False
-    kind = _kind_of(error, report)
-    if kind is ModelError:
-        return report.is_class("gaierror") or _unnamed_type(report) in ("rate_limited", "unreachable", "server_error")
-    # A 403 or a 404 may be for what was asked.
-    is_refused = kind is ModelRefusedKey and (report.status == 401 or report.has(_KEY_CODES))
-    return is_refused or kind in (ModelTimeout, ModelQuota)
+    if isinstance(error, TimeoutError | ConnectionError | socket.gaierror):
+        return True
+    if isinstance(error, OSError) and error.errno in _UNREACHABLE:
+        return True
+    return _status_of(error) in _OUTAGE_STATUSES or any(kind.__name__ in _OUTAGES for kind in type(error).__mro__)
 
 
 def tells_of_quota(body: Any) -> bool:

@@ -8,10 +8,8 @@ Pure: times are seconds of one monotonic clock that the caller reads.
 
 from enum import StrEnum
 
-from cachetools import LRUCache
-
 _FAILURES, _OPEN_S = 5, 30.0
-# The circuits of persons; beyond this number the one that was used last of all is closed.
+# The circuits of persons; beyond this number the one whose failure is the longest ago is closed.
 _PERSONS_AT_MOST = 1_000
 
 
@@ -49,6 +47,9 @@ class Circuit:
         return True
 
     def succeeded(self) -> None:
+        if self.state is CircuitState.OPEN:
+            # A call that began before it opened.
+            return
         self._failures = 0
         self.state = CircuitState.CLOSED
 
@@ -71,8 +72,8 @@ class Circuits:
 
     def __init__(self) -> None:
         self._shared = Circuit()
-        self._of_persons: LRUCache[str, Circuit] = LRUCache(_PERSONS_AT_MOST)
-        """By user id; only of those whose last call has failed."""
+        self._of_persons: dict[str, Circuit] = {}
+        """By user id; only of those whose last call has failed, the latest at the end."""
 
     @property
     def state(self) -> CircuitState:
@@ -101,8 +102,11 @@ class Circuits:
     def failed(self, user_id: str, now: float) -> None:
         """The module has failed at this person's text: this tells nothing of the texts of others."""
         self._shared.let_go()
-        own = self._of_persons.setdefault(user_id, Circuit())
+        own = self._of_persons.pop(user_id, None) or Circuit()
         own.failed(now)
+        self._of_persons[user_id] = own
+        if len(self._of_persons) > _PERSONS_AT_MOST:
+            del self._of_persons[next(iter(self._of_persons))]
 
     def let_go(self, user_id: str) -> None:
         self._shared.let_go()

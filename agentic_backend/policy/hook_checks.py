@@ -99,9 +99,12 @@ def _part(given: object, longest: int) -> Part:
         raise InvalidResult("a part of the message is none that a person can send")
     try:
         # Made anew: it may be of a class of the module's own, or made without its checks.
-        return _ANY_PART.validate_python(_json(given.model_dump(mode="json", warnings=False), [longest], 0))
+        part = _ANY_PART.validate_python(_json(given.model_dump(mode="json", warnings=False), [longest], 0))
     except ValidationError:
         raise InvalidResult("a part of the message is not valid") from None
+    if type(part) not in _PARTS_OF_A_PERSON:
+        raise InvalidResult("a part of the message is none that a person can send")
+    return part
 
 
 def _extraction(given: object) -> Extraction:
@@ -144,25 +147,26 @@ def _some(given: object, most: int) -> Sequence[Any]:
     return items
 
 
-def _json(value: object, left: list[int], depth: int) -> Any:
+def _json(value: Any, left: list[int], depth: int) -> Any:
     """A copy of a value of JSON; `left[0]` is how many characters and values it may still have."""
     left[0] -= 1 + (str.__len__(value) if isinstance(value, str) else 0)
     if left[0] < 0 or depth > _DEPTH:
         raise InvalidResult("the data is too large or nested too deeply")
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return _text(value, str.__len__(value))
-        case int() if abs(value) < _SAFE_INTEGER:
-            return int(value)
-        case float() if math.isfinite(value):
-            return float(value)
-        case list() | tuple():
-            return [_json(one, left, depth + 1) for one in value]
-        case dict():
-            return {_json_key(key, left): _json(one, left, depth + 1) for key, one in value.items()}
-    raise InvalidResult(f"a value of type {type(value).__name__} is not JSON")
+    # By the type itself, which can't lie, and as Python's own, without what a class may say instead.
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if issubclass(kind, str):
+        return _text(value, str.__len__(value))
+    if issubclass(kind, int) and abs(number := int.__pos__(value)) < _SAFE_INTEGER:
+        return number
+    if issubclass(kind, float) and math.isfinite(fraction := float.__pos__(value)):
+        return fraction
+    if issubclass(kind, list | tuple):
+        return [_json(one, left, depth + 1) for one in value]
+    if issubclass(kind, dict):
+        return {_json_key(key, left): _json(one, left, depth + 1) for key, one in value.items()}
+    raise InvalidResult(f"a value of type {kind.__name__} is not JSON")
 
 
 def _json_key(key: object, left: list[int]) -> str:

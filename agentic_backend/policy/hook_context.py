@@ -1,11 +1,11 @@
-"""HookContext: what a module is told about the exchange that it looks at. Frozen; built once per exchange.
+"""HookContext: what a module is told about the exchange that it looks at. Frozen; a copy for each call.
 
 `request`, the current message and `response` differ from call to call; all else is the same for all points of an
 exchange. The session's messages are read only for modules that say that they read them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -64,6 +64,10 @@ class ScopeFacts:
     class_: ScopeOf | None = None
     task: ScopeOf | None = None
     assignment: ScopeOf | None = None
+
+    def copied(self) -> "ScopeFacts":
+        scopes = (self.group, self.class_, self.task, self.assignment)
+        return ScopeFacts(*(replace(scope) if scope is not None else None for scope in scopes))
 
 
 @dataclass(frozen=True, slots=True)

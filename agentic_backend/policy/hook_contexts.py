@@ -140,8 +140,14 @@ class HookContexts:
             copies = tuple(part.model_copy(deep=True) for part in parts)
             current = CurrentMessage(subject.exchange_id, subject.rank, copies)
         earlier = self._earlier if reads_messages and self._earlier is not None else _Earlier(None)
+        base = self._base
         return replace(
-            self._base,
+            base,
+            # Copies, which no other call is given.
+            user=replace(base.user),
+            scope=base.scope.copied(),
+            tool=replace(base.tool),
+            session=replace(base.session),
             request=RequestFacts(subject.request_id, point, self._store.now()),
             conversation=ConversationFacts(current, earlier.messages, earlier.decided),
             response=response,

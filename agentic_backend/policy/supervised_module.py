@@ -7,7 +7,6 @@ does, also while its answer is read, becomes a HookResult or a ModuleFailed.
 import asyncio
 from collections.abc import Mapping
 from contextvars import Context
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +29,7 @@ from agentic_backend.protocol.parts import Value
 _STUCK_AT_MOST = 20
 # The part of its own time that a module must have had, so that a timeout counts towards its circuit.
 _NEARLY_ALL = 0.9
+_LONGEST_NAME = 100
 
 TIMEOUT, CIRCUIT_OPEN, TOO_MANY = "timeout", "circuit_open", "too_many_running"
 
@@ -63,11 +63,6 @@ class ModuleFailed(Exception):
         self.error = error
         self.where = where
         self.was_away = was_away
-
-
-@dataclass(frozen=True, slots=True)
-class _Raised:
-    error: BaseException
 
 
 class SupervisedModule:
@@ -191,25 +186,35 @@ class SupervisedModule:
             raise ModuleFailed(TIMEOUT, was_away=True)
         if task.cancelled():
             raise ModuleFailed("CancelledError")
-        match task.result():
-            case _Raised(error=InvalidResult() as error):
-                raise ModuleFailed(InvalidResult.__name__, str(error))
-            case _Raised(error=error):
-                raise ModuleFailed(type(error).__name__, place_of(error), was_away=is_outage(error))
-            case result:
-                return result
+        result = task.result()
+        if isinstance(result, ModuleFailed):
+            raise result
+        return result
 
     async def _guarded(
         self, context: HookContext, longest: int, payer: Payer, log_fields: Mapping[str, object]
-    ) -> HookResult | _Raised:
+    ) -> HookResult | ModuleFailed:
         work = AtWork(f"module:{self.name}", log_fields, lambda data: None)
-        method: Any = getattr(self.instance, METHODS[context.request.hook])
         with at_work(work), paid_by(payer):
             try:
+                method: Any = getattr(self.instance, METHODS[context.request.hook])
                 # Its properties and lists may be code of the author too.
                 return checked(await method(context), longest)
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
                 # SystemExit and KeyboardInterrupt of a task would end the event loop.
-                return _Raised(error)
+                return _failure_of(error)
+
+
+def _failure_of(error: BaseException) -> ModuleFailed:
+    """What the module has failed with, in values of the server's own."""
+    try:
+        if type(error) is InvalidResult:
+            return ModuleFailed(InvalidResult.__name__, str(error))
+        name = type(error).__name__
+        told = name if type(name) is str and len(name) <= _LONGEST_NAME and name.isprintable() else "Exception"
+        return ModuleFailed(told, place_of(error), was_away=is_outage(error))
+    except BaseException:
+        # What describes it may be code of the author too.
+        return ModuleFailed("Exception")

@@ -1,6 +1,7 @@
 """What the exceptions of providers mean, in the shapes of their packages: of few of them a package is installed."""
 
 import asyncio
+import errno
 import socket
 from http import HTTPStatus
 from typing import Any
@@ -191,10 +192,15 @@ async def test_a_cycle_of_causes_comes_to_an_end() -> None:
     assert (await asyncio.to_thread(typed_failure, first)).code == "model_error"
 
 
-class Unreadable(Exception):
-    @property
-    def response(self) -> Any:
-        raise RuntimeError("no response")
+class Quoting(Exception):
+    """As of a client that puts what it is answered, and so what it has sent, where others have codes."""
+
+    def __init__(self) -> None:
+        self.code, self.status, self.body = "unauthenticated", "rate_limited", {"error": {"code": "insufficient_quota"}}
+
+
+class InvalidTimeoutValue(ValueError):
+    """Its name has words of outages."""
 
 
 def caused(error: Exception, by: Exception) -> Exception:
@@ -214,6 +220,8 @@ OUTAGES = [
     openai.APIConnectionError(request=REQUEST2),
     google(503, "UNAVAILABLE", "busy"),
     caused(ValueError("no verdict"), ConnectionRefusedError()),
+    ExceptionGroup("of a TaskGroup", [ConnectionResetError()]),
+    OSError(errno.EHOSTUNREACH, "no route"),
     ModelTimeout(),
     StoreUnavailable(),
 ]
@@ -228,8 +236,10 @@ OF_TEXTS = [
     mistral(413, "too long"),
     ContextOverflowError("too long"),
     ContentFiltered(),
+    mistral(500, "broken"),
+    Quoting(),
+    InvalidTimeoutValue(),
     Unprintable(),
-    Unreadable(),
 ]
 
 

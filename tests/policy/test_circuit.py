@@ -70,7 +70,17 @@ def test_a_module_that_is_away_is_so_for_all() -> None:
 
 def test_no_more_than_a_thousand_persons_are_remembered() -> None:
     circuits = Circuits()
-    for user in range(2_000):
+    for user in range(1_100):
         for _ in range(5):
             circuits.failed(str(user), 0)
-    assert circuits.persons_kept_away(1) == 1_000
+        assert circuits.persons_kept_away(1) == min(user + 1, 1_000)
+    assert circuits.admits("0", 1) and not circuits.admits("1099", 1)
+
+
+def test_a_call_from_before_it_opened_closes_no_circuit() -> None:
+    circuits = Circuits()
+    assert circuits.admits("slow", 0)
+    for second in range(5):
+        circuits.was_away("bob", second)
+    circuits.succeeded("slow")
+    assert circuits.state is CircuitState.OPEN

@@ -191,10 +191,13 @@ async def test_a_dependency_that_is_away_opens_the_circuit_for_all(tmp_path: Pat
 
 @pytest.mark.parametrize("what", ["mutate", "blank"])
 async def test_what_a_module_was_given_is_a_copy(tmp_path: Path, what: str) -> None:
-    async with serving(tmp_path, entry(settings={"before": what})) as sessions:
+    later = entry("later", settings={"before": "block_word", "after": "block_word"}, priority=99)
+    async with serving(tmp_path, entry(settings={"before": what, "after": what}), later) as sessions:
         events = await sessions.ask("mine")
         assert (status(events), first_text(events)) == ("ok", "mine")
     assert RUNS == [["mine"]]
+    [told] = [module.seen for module in MADE if module.settings.after == "block_word"]
+    assert {(one.user.id, one.tool.id, one.tool.definition["id"]) for one in told} == {(USER.id, "echo", "echo")}
 
 
 async def test_modules_run_by_priority_and_see_what_earlier_ones_have_left(tmp_path: Path) -> None:

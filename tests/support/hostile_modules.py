@@ -162,6 +162,63 @@ class Shrunken(str):
         return 0
 
 
+class Lying:
+    @property
+    def __class__(self) -> Any:
+        return bool
+
+
+class Small(int):
+    def __abs__(self) -> int:
+        return 0
+
+
+class Calling(TextPart):
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        return {"type": "tool_call", "call_id": "1", "name": "x", "args": {}}
+
+
+class Untold(Exception):
+    """Whoever describes it runs the module's code."""
+
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("secret of the module")
+
+
+class Nameless(type):
+    @property
+    def __name__(cls) -> Any:
+        return "\ud800" * 1_000_000
+
+
+class Unnamed(Exception, metaclass=Nameless):
+    pass
+
+
+async def _untold(context: HookContext) -> Any:
+    raise Untold
+
+
+async def _unnamed(context: HookContext) -> Any:
+    raise Unnamed
+
+
+async def _lying_data(context: HookContext) -> Any:
+    return HookResult(extractions=[Extraction("x", {"a": Lying()})])
+
+
+async def _vast_number(context: HookContext) -> Any:
+    return HookResult(extractions=[Extraction("x", {"a": Small(10**5_000)})])
+
+
+async def _other_part(context: HookContext) -> Any:
+    return HookResult(modifications=Modifications(message=[Calling(text="x")], response=7))  # type: ignore[arg-type]
+
+
 async def _lazy(context: HookContext) -> Any:
     return Lazy()
 
@@ -193,10 +250,13 @@ async def _unchecked_part(context: HookContext) -> Any:
 
 
 async def _mutate(context: HookContext) -> Any:
+    object.__setattr__(context.user, "id", "somebody")
     for parts in (context.conversation.current.parts if context.conversation.current else (),):
         for part in parts:
             part.__dict__["text"] = "changed by a module"
     object.__setattr__(context, "user", None)
+    object.__setattr__(context.tool, "id", "other")
+    context.tool.definition.__init__(id="other")  # type: ignore[misc]
     for change in (
         lambda: context.tool.definition.update(id="other"),
         lambda: context.tool.definition["chat"].clear(),
@@ -242,6 +302,11 @@ UNREADABLE = {
     "endless": _endless,
     "longer_than_it_says": _longer_than_it_says,
     "unchecked_part": _unchecked_part,
+    "untold": _untold,
+    "unnamed": _unnamed,
+    "lying_data": _lying_data,
+    "vast_number": _vast_number,
+    "other_part": _other_part,
 }
 ACTS |= UNREADABLE
 FAILURES = [

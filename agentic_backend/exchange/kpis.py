@@ -27,6 +27,8 @@ class ExchangeKpis:
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
         """Start of this run, by the event loop's clock."""
+        self._is_running = False
+        """Whether it is counted among those that run."""
 
     @property
     def ran_ms(self) -> int:
@@ -42,15 +44,20 @@ class ExchangeKpis:
 
     def start(self) -> None:
         self._kpi.exchanges.started()
+        self._is_running = True
 
     def pause(self) -> None:
         self._count_run("")
         self._kpi.exchanges.paused(self._record.agent_id)
+        self._is_running = False
 
     def leave(self) -> None:
-        """Count an exchange that ends or continues on another instance."""
-        self._count_run(Interrupted.code)
+        """Count an exchange that ends or continues on another instance, unless its end or its pause is counted."""
+        if not self._is_running:
+            return
+        self._is_running = False
         self._kpi.exchanges.left()
+        self._count_run(Interrupted.code)
 
     def end(self, record: KpiRecord, messages: list[MessageRecord], error_code: str | None) -> None:
         """Count an exchange that has ended with these `messages`, and with an error if there is a code."""
@@ -72,6 +79,7 @@ class ExchangeKpis:
         self._kpi.exchanges.ended(
             record.agent_id, record.status, error_code, record.latency_ms / 1000, first_token_s, exchange_id
         )
+        self._is_running = False
 
     def _count_run(self, error: str, *, cut_as: str | None = None) -> None:
         """Count the run and its model calls; those that were cut count as `cut_as`, if that tells why."""

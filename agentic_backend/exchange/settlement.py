@@ -8,9 +8,10 @@ the exchange from the store.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from agentic_backend.errors import Interrupted, StoreUnavailable
+from agentic_backend.errors import Internal, Interrupted, StoreUnavailable
 from agentic_backend.exception_detail import detail_of
 from agentic_backend.exchange.boundary_events import show_deletion, show_end, show_last
 from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
@@ -101,35 +102,38 @@ class Settlement:
 
         So nobody waits until its lease has expired and recovery ends it. Returns the outcome.
         """
-        outcome = self.failed(error)
-        self._services.ledger.keep(self._outbox.unwritten_trail)
-        if self._life.settled.is_set() or self._outbox.log.final is not None:
-            # What failed came after the end.
-            return outcome
-        if self._life.is_open:
-            self._life.enter(Phase.ENDING)
-        record, usage = self._start.record, self._usage
+        outcome = Outcome(ExchangeStatus.ERROR, Internal())
         try:
-            if self._outbox.writer.session is None:
-                self._show_query_end(outcome)
-            else:
-                so_far = replace(
-                    record, usage=usage, ran_ms=self._kpis.ran_ms, first_token_ms=self._kpis.first_token_ms
-                )
-                await until_stored(
-                    lambda: self._services.close(so_far, outcome, self._outbox.log),
-                    self._life.while_process_stays,
-                    self._services.kpi.dependencies.store_retried,
-                )
-        except FencedOut:
-            await self._show_stored(usage)
-            return outcome
+            outcome = self.failed(error)
+        except Exception as failure:
+            log.error("exchange failed", exc_info=failure, extra={**self._start.log_fields, "code": Internal.code})
+        try:
+            # What failed may have come after the end.
+            if not self._life.settled.is_set() and self._outbox.log.final is None:
+                await self._end_from_store(outcome)
+            self._kpis.leave()
+            self._life.leave()
         except Exception as again:
             self._leave_to_recovery(again)
-            return outcome
-        self._kpis.leave()
-        self._life.leave()
         return outcome
+
+    async def _end_from_store(self, outcome: Outcome) -> None:
+        if self._life.is_open:
+            self._life.enter(Phase.ENDING)
+        if self._outbox.writer.session is None:
+            self._show_query_end(outcome)
+            return
+        kpis, usage = self._kpis, self._usage
+        record = replace(self._start.record, usage=usage, ran_ms=kpis.ran_ms, first_token_ms=kpis.first_token_ms)
+        try:
+            await until_stored(
+                lambda: self._services.close(record, outcome, self._outbox.log),
+                self._life.while_process_stays,
+                self._services.kpi.dependencies.store_retried,
+            )
+        except FencedOut:
+            await self._show_stored(usage)
+        self._services.ledger.keep(self._outbox.unwritten_trail)
 
     def _show_query_end(self, outcome: Outcome) -> None:
         """Show the end of an exchange that is stored nowhere, with the text that was shown."""
@@ -159,14 +163,21 @@ class Settlement:
         code = error.code if isinstance(error, StoreUnavailable) else None
         log_fields = {**self._start.log_fields, "code": code}
         log.error("exchange left to recovery", exc_info=None if code else error, extra=log_fields)
-        self._services.ledger.keep(self._outbox.unwritten_trail)
-        self._kpis.leave()
+        with suppress(Exception):
+            self._services.ledger.keep(self._outbox.unwritten_trail)
+        with suppress(Exception):
+            self._kpis.leave()
         self._life.leave()
 
     def answered(self, status: ExchangeStatus) -> None:
         """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
-        if (session := self._outbox.writer.session) is not None:
+        if (session := self._outbox.writer.session) is None:
+            return
+        try:
             self._services.on_answered(session, self._start.opening, self._start.record, status)
+        except Exception as error:
+            # What comes of it is beside the answer, which stands.
+            log.error("answer not told", exc_info=error, extra=self._start.log_fields)
 
     async def _show_stored(self, usage: TokenUsage) -> None:
         """Show the stored end or pause, because another instance has ended or continued the exchange.

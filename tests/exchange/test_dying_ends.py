@@ -88,6 +88,25 @@ async def test_the_end_of_a_query_that_fails_is_typed_and_at_once(
         await check_end(sessions, log)
 
 
+@pytest.mark.parametrize("dies", ["_count", "answered", "failed"])
+async def test_what_follows_the_end_leaves_nothing_behind(
+    tmp_path: Path, dies: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = Hold()
+    agents = {"held": held_graph(hold), "echo": echoing_graph()}
+    async with open_sessions(tmp_path, agents, lease_s=LEASE_S) as sessions:
+        log = await said(sessions, hold)
+        real = getattr(settlement.Settlement, dies)
+        monkeypatch.setattr(settlement.Settlement, dies, failing_once(real, RuntimeError(SECRET)))
+        if dies == "failed":
+            monkeypatch.setattr(settlement, "ending_of", failing_once(ending_of, RuntimeError(SECRET)))
+        hold.released.set()
+        final = (await events_of(log))[-1]
+        assert final["status"] == ("error" if dies == "failed" else "ok")
+        await eventually(lambda: metric(sessions.kpi, "chat_running_exchanges") == 0)
+        await goes_on(sessions, log.session_id)
+
+
 async def test_what_was_stored_before_it_failed_is_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

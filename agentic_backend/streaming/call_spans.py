@@ -117,11 +117,14 @@ def fail_tool(span: OpenSpan | None, error: BaseException) -> None:
 
 
 def note_said(span: OpenSpan, opening: MessageRecord, stored: Sequence[MessageRecord]) -> None:
-    """Note on the span of an exchange its question and its answer, as models are given them later."""
+    """Note on the span of an exchange its question and its answer, as modules have left them.
+
+    Not those that people and models are given in different words: each has what is kept from the other.
+    """
     finals = [message for message in stored if message.role is Role.ASSISTANT and message.channel is Channel.FINAL]
-    answers = [AIMessage(text_of(message.model_parts or message.parts)) for message in finals]
-    question = HumanMessage(text_of(opening.model_parts or opening.parts))
-    span.note({"gen_ai.input.messages": _told([question]), "gen_ai.output.messages": _told(answers)})
+    questions = [HumanMessage(text_of(opening.parts))] if not opening.model_parts else []
+    answers = [AIMessage(text_of(message.parts)) for message in finals if not message.model_parts]
+    span.note({"gen_ai.input.messages": _told(questions), "gen_ai.output.messages": _told(answers)})
 
 
 def _told(messages: Sequence[BaseMessage]) -> str:

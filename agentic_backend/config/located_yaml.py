@@ -247,7 +247,8 @@ class _NodeReader:
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _SCALAR_TAGS:
                 self._flaw(path, position, "a key must be plain text")
                 continue
-            if len(key_node.value) > _LONGEST_KEY:
+            # A long number has a problem of its own.
+            if key_node.tag == _TAG + "str" and len(key_node.value) > _LONGEST_KEY:
                 self._flaw(path, position, f"a key may have no more than {_LONGEST_KEY} characters")
                 continue
             key = self._scalar(key_node, path)

@@ -22,7 +22,7 @@ from agentic_backend.exchange.text_gate import TextGate, is_text
 from agentic_backend.exchange.tool_calls import ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import turn_added
-from agentic_backend.protocol.events import Place
+from agentic_backend.protocol.events import PartialText, Place
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -76,7 +76,12 @@ class Closing:
         session, now = await self._store.get_session(record.session_id), self._store.now()
         kept = await self._store.partial(record.id)
         unfinished = kept if running is None else running.partial
-        closing: Sequence[CompleteDraft] = closing_of_stored(record.agent_id, messages, unfinished, outcome.status)
+        went_away = running is None
+
+        def closing_with(partial: Sequence[PartialText]) -> Sequence[CompleteDraft]:
+            return closing_of_stored(record.agent_id, messages, partial, outcome.status, server_went_away=went_away)
+
+        closing = closing_with(unfinished)
         gate = self._gate_of(record, session, messages[0]) if session is not None and messages else None
         progress = Progress(
             messages=messages,
@@ -102,8 +107,7 @@ class Closing:
             ids = {"exchange_id": record.id, "session_id": record.session_id, "request_id": record.request_id}
             log.error("exchange closed without its last texts", exc_info=error, extra=ids)
             outcome = outcome if outcome.error is not None else Outcome(ExchangeStatus.ERROR, Internal())
-            bare = closing_of_stored(record.agent_id, messages, (), outcome.status)
-            ending = ending_of(record, outcome, replace(progress, closing=bare))
+            ending = ending_of(record, outcome, replace(progress, closing=closing_with(())))
             written = await self._write(record, fence, messages, ending, [])
         if kept:
             # Left behind, they would go with the session.

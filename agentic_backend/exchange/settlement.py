@@ -27,6 +27,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.text_gate import is_text
 from agentic_backend.policy.session_log import turn_added
+from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import place
@@ -138,10 +139,9 @@ class Settlement:
     def _show_query_end(self, outcome: Outcome) -> None:
         """Show the end of an exchange that is stored nowhere, with the text that was shown."""
         record, log, stored = self._start.record, self._outbox.log, self._outbox.stored
-        partial = log.partial if self._outbox.gate is None else ()
         progress = Progress(
             messages=stored,
-            closing=closing_of_stored(record.agent_id, stored, partial, outcome.status, server_went_away=False),
+            closing=self._closing(outcome, log.partial if self._outbox.gate is None else ()),
             last_seq=log.last_seq,
             ran_ms=self._kpis.ran_ms,
             first_token_ms=self._kpis.first_token_ms,
@@ -204,7 +204,7 @@ class Settlement:
     async def _ending(self, outcome: Outcome) -> Ending:
         started, outbox = self._graph_run.started, self._outbox
         # First, because closing open messages adds to the usage.
-        closing = started.closing(outcome.status, self._clock()) if started is not None else self._unstarted(outcome)
+        closing = started.closing(outcome.status, self._clock()) if started is not None else self._closing(outcome)
         if started is not None and started.transcoder.said_nothing:
             nodes = list(started.transcoder.nodes)
             log.warning("graph ended without a text", extra={**self._start.log_fields, "nodes": nodes})
@@ -257,10 +257,10 @@ class Settlement:
             started.warm, started.memory, started.checkpoints, next_rank, is_ok=is_ok
         )
 
-    def _unstarted(self, outcome: Outcome) -> Sequence[CompleteDraft]:
-        """The messages that complete an exchange which was to go on, and whose agent did not start."""
+    def _closing(self, outcome: Outcome, partial: Sequence[PartialText] = ()) -> Sequence[CompleteDraft]:
+        """The messages that complete an exchange of which no run knows more: its stored calls, and `partial` texts."""
         agent_id, status = self._start.record.agent_id, outcome.status
-        return closing_of_stored(agent_id, self._outbox.stored, (), status, server_went_away=False)
+        return closing_of_stored(agent_id, self._outbox.stored, partial, status, server_went_away=False)
 
     @property
     def _usage(self) -> TokenUsage:

@@ -4,9 +4,8 @@ An `httpx.Auth` per session signs the requests. It reads the user's newest token
 that is about to end or that the server refuses, so a session outlives the tokens of its user. Servers repeat what
 clients send, in tools that show headers and in errors. So a session's `Credentials` redact each value in everything
 that its server sends: in plain form, URL-encoded, in base64 and in hex, also where escapes of JSON, HTML or URLs hide
-them. They can't find a value that is compressed,
-encrypted, reversed, spaced out, or in the pixels of an image. Invariant: a token reaches only the server of its own
-session.
+them. They can't find a value that is compressed, encrypted, reversed, spaced out, or in the pixels of an image.
+Invariant: a token reaches only the server of its own session.
 """
 
 import asyncio

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from support.chat_client import check_exchange, text_of
-from support.held_agents import Hold, held_graph
+from support.held_agents import Hold, held_graph, held_tool_graph
 from support.hostile_modules import entry, specs
 from support.outages import goes_on
 from support.recorded_agents import echoing_graph, eventually, metric
-from support.sessions import Sessions, events_of, open_sessions
+from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.exchange import closing, settlement
 from agentic_backend.exchange.ending import ending_of
@@ -36,9 +36,9 @@ def failing_once(works: Any, error: BaseException, *, is_async: bool = False) ->
     return awaited if is_async else call
 
 
-async def said(sessions: Sessions, hold: Hold, **fields: Any) -> Any:
+async def said(sessions: Sessions, hold: Hold, message: str = "hello", **fields: Any) -> Any:
     """The log of an exchange whose agent has said something, and waits."""
-    log = await sessions.begin("hello", **fields)
+    log = await sessions.begin(message, **fields)
     await eventually(lambda: hold.held)
     return log
 
@@ -86,6 +86,22 @@ async def test_the_end_of_a_query_that_fails_is_typed_and_at_once(
             monkeypatch.setattr(sessions.store.real, "record_kpi", record_kpi)
         hold.released.set()
         await check_end(sessions, log)
+
+
+async def test_a_call_that_is_open_then_is_not_blamed_on_a_server_that_went_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = Hold()
+    async with open_sessions(tmp_path, {"working": held_tool_graph(hold)}, lease_s=LEASE_S) as sessions:
+        log = await said(sessions, hold, message="call work()")
+        await eventually(lambda: log.messages[-1].channel == "tool_call")
+        monkeypatch.setattr(settlement, "ending_of", failing_once(ending_of, RuntimeError(SECRET)))
+        await sessions.orchestrator.stop(USER, None, log.exchange_id)
+        events = await events_of(log)
+        check_exchange(events)
+        [result] = [message for message in events[-1]["messages"] if message["channel"] == "tool_result"]
+        assert result["parts"][0]["content"] == "The exchange failed before it gave a result."
+        hold.released.set()
 
 
 @pytest.mark.parametrize("dies", ["_count", "answered", "failed"])

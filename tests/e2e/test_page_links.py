@@ -29,6 +29,7 @@ HOSTS = [
     "người.vn",
 ]
 TURNED = 'if access != "none\u202e \u2066# only for admins\u2069 \u2066":\n\n\u202e\n    allow()\n'
+COLOUR = "(element) => getComputedStyle(element).color"
 ARE_IN_ORDER = """(element) => {
   const range = document.createRange();
   const lefts = [...element.textContent].map((_, index) => {
@@ -82,6 +83,8 @@ async def test_links_in_answers_say_where_they_lead(page: ChatPage) -> None:
     links = page.answers.locator("a")
     await expect(links.nth(0)).to_have_text("settings")
     assert await links.nth(0).get_attribute("href") is None
+    colours = [await each.evaluate(COLOUR) for each in (links.nth(0), page.answers.locator("p"), links.nth(1))]
+    assert colours[0] == colours[1] != colours[2], "it looks like what it is"
     await expect(links.nth(1)).to_have_text(f"https://{ASCII_APPLE}")
     await expect(links.nth(2)).to_have_text(ASCII_APPLE)
     await expect(links.nth(3)).to_have_text(f"a {ASCII_APPLE}")

@@ -1,7 +1,7 @@
 """Circuit: keeps calls from a module that fails again and again, and lets one through after a while to see.
 
-A module that is away or takes too long fails for everybody; what the text of one person makes it do is that person's
-alone. So `Circuits` has one for all, and one for each person.
+A module that is away or takes too long fails for everybody; what the text of one user makes it do is that user's
+alone. So `Circuits` has one for all, and one for each user.
 
 Pure: times are seconds of one monotonic clock that the caller reads.
 """
@@ -9,8 +9,8 @@ Pure: times are seconds of one monotonic clock that the caller reads.
 from enum import StrEnum
 
 _FAILURES, _OPEN_S = 5, 30.0
-# The circuits of persons; beyond this number the one whose failure is the longest ago is closed.
-_PERSONS_AT_MOST = 1_000
+# The circuits of users; beyond this number the one whose failure is the longest ago is closed.
+_USERS_AT_MOST = 1_000
 
 
 class CircuitState(StrEnum):
@@ -65,14 +65,14 @@ class Circuit:
 
 
 class Circuits:
-    """The circuit of a module at one of its points for all, and those of single persons.
+    """The circuit of a module at one of its points for all, and those of single users.
 
     Each call that it admits has to end with `succeeded`, `was_away`, `failed` or `let_go`.
     """
 
     def __init__(self) -> None:
         self._shared = Circuit()
-        self._of_persons: dict[str, Circuit] = {}
+        self._of_users: dict[str, Circuit] = {}
         """By user id; only of those whose last call has failed, the latest at the end."""
 
     @property
@@ -80,38 +80,38 @@ class Circuits:
         """Of the circuit for all."""
         return self._shared.state
 
-    def persons_kept_away(self, now: float) -> int:
-        """For how many persons the module is not called, while it is for others."""
-        return sum(circuit.is_open(now) for circuit in self._of_persons.values())
+    def users_kept_away(self, now: float) -> int:
+        """For how many users the module is not called, while it is for others."""
+        return sum(circuit.is_open(now) for circuit in self._of_users.values())
 
     def admits(self, user_id: str, now: float) -> bool:
-        own = self._of_persons.get(user_id)
+        own = self._of_users.get(user_id)
         if own is not None and own.is_open(now):
             return False
         return self._shared.admits(now) and (own is None or own.admits(now))
 
     def succeeded(self, user_id: str) -> None:
         self._shared.succeeded()
-        self._of_persons.pop(user_id, None)
+        self._of_users.pop(user_id, None)
 
     def was_away(self, user_id: str, now: float) -> None:
         """The module took too long, or something that it depends on is away: this tells nothing of the text."""
         self._shared.failed(now)
-        self._let_go_person(user_id)
+        self._let_go_user(user_id)
 
     def failed(self, user_id: str, now: float) -> None:
-        """The module has failed at this person's text: this tells nothing of the texts of others."""
+        """The module has failed at this user's text: this tells nothing of the texts of others."""
         self._shared.let_go()
-        own = self._of_persons.pop(user_id, None) or Circuit()
+        own = self._of_users.pop(user_id, None) or Circuit()
         own.failed(now)
-        self._of_persons[user_id] = own
-        if len(self._of_persons) > _PERSONS_AT_MOST:
-            del self._of_persons[next(iter(self._of_persons))]
+        self._of_users[user_id] = own
+        if len(self._of_users) > _USERS_AT_MOST:
+            del self._of_users[next(iter(self._of_users))]
 
     def let_go(self, user_id: str) -> None:
         self._shared.let_go()
-        self._let_go_person(user_id)
+        self._let_go_user(user_id)
 
-    def _let_go_person(self, user_id: str) -> None:
-        if (own := self._of_persons.get(user_id)) is not None:
+    def _let_go_user(self, user_id: str) -> None:
+        if (own := self._of_users.get(user_id)) is not None:
             own.let_go()

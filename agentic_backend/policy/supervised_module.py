@@ -161,7 +161,7 @@ class SupervisedModule:
 
     def _users_kept_away(self) -> int:
         now = self._clock()
-        return max((circuits.persons_kept_away(now) for circuits in self._circuits.values()), default=0)
+        return max((circuits.users_kept_away(now) for circuits in self._circuits.values()), default=0)
 
     def _failed(self, point: Point, error: str, where: str | None = None) -> ModuleFailed:
         self._failures += 1

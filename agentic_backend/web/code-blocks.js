@@ -7,7 +7,7 @@
  */
 
 import { copyText } from "./clipboard.js";
-import { codeNodes, withMarkedTurns } from "./code-text.js";
+import { codeNodes, withMarkedBidi } from "./code-text.js";
 import { formatCount } from "./format.js";
 import { colour } from "./highlighting.js";
 import { t } from "./i18n.js";
@@ -30,7 +30,7 @@ export function codeBlock(code, language, escaped) {
     `<div class="code"><div class="code-head"><span class="code-language">${escaped(language)}</span>` +
     `<button type="button" class="wrap-code" aria-pressed="false">${escaped(t("Wrap"))}</button>` +
     `<button type="button" class="copy-code">${escaped(copy)}</button></div>` +
-    `<pre dir="ltr" tabindex="0"><code class="language-${escaped(language)}">${withMarkedTurns(escaped(code)).replace(/^\n+$/, lineBreaks)}</code></pre></div>`
+    `<pre dir="ltr" tabindex="0"><code class="language-${escaped(language)}">${withMarkedBidi(escaped(code)).replace(/^\n+$/, lineBreaks)}</code></pre></div>`
   );
 }
 

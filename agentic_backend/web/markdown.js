@@ -7,7 +7,7 @@
  */
 
 import { codeBlock } from "./code-blocks.js";
-import { withMarkedTurns } from "./code-text.js";
+import { withMarkedBidi } from "./code-text.js";
 import { formulas } from "./formulas.js";
 import { t } from "./i18n.js";
 import { askForImage, imageAt } from "./images.js";
@@ -260,7 +260,7 @@ const RULES = {
   table_open: () => `<div class="table" tabindex="0" role="group" aria-label="${escaped(t("Table"))}"><table>`,
   table_close: () => "</table></div>",
   tr_open: (tokens, index) => (tokens[index].meta.beginsGroup ? "</tbody><tbody><tr>" : "<tr>"),
-  code_inline: (tokens, index) => `<code>${withMarkedTurns(escaped(tokens[index].content))}</code>`,
+  code_inline: (tokens, index) => `<code>${withMarkedBidi(escaped(tokens[index].content))}</code>`,
   fence: (tokens, index) => codeBlock(tokens[index].content, tokens[index].info.trim().split(/\s+/)[0], escaped),
   code_block: (tokens, index) => codeBlock(tokens[index].content, "", escaped),
   image,

@@ -96,12 +96,12 @@ async def test_code_is_read_in_the_order_in_which_it_runs(page: ChatPage, langua
     code = page.answers.locator("pre code")
     if language:
         await expect(code.locator(".hljs-string")).to_have_count(1)
-    await expect(code.locator(".turn")).to_have_count(5)
+    await expect(code.locator(".bidi")).to_have_count(5)
     assert await code.evaluate("(element) => element.textContent") == TURNED, "what is copied"
-    shown = await code.locator(".turn").first.evaluate("(element) => getComputedStyle(element, '::before').content")
+    shown = await code.locator(".bidi").first.evaluate("(element) => getComputedStyle(element, '::before').content")
     assert json.loads(shown) == "U+202E"
     assert await code.evaluate(ARE_IN_ORDER)
     inline = page.answers.locator(":not(pre) > code")
-    await expect(inline.locator(".turn")).to_have_attribute("title", "U+202E")
+    await expect(inline.locator(".bidi")).to_have_attribute("title", "U+202E")
     for element in (inline, page.answers.locator("a")):
         assert await element.evaluate("(element) => getComputedStyle(element).unicodeBidi") == "isolate"

@@ -39,18 +39,18 @@ def test_a_call_that_tells_nothing_leaves_the_next_one_to_try() -> None:
     assert circuit.admits(12)
 
 
-def test_what_one_person_says_keeps_the_module_from_nobody_else() -> None:
+def test_what_one_user_says_keeps_the_module_from_nobody_else() -> None:
     circuits = Circuits()
     for second in range(7):
         if circuits.admits("eve", second):
             circuits.failed("eve", second)
-    assert not circuits.admits("eve", 7) and circuits.persons_kept_away(7) == 1
+    assert not circuits.admits("eve", 7) and circuits.users_kept_away(7) == 1
     assert circuits.admits("bob", 7) and circuits.state is CircuitState.CLOSED
     circuits.succeeded("bob")
     assert not circuits.admits("eve", 8), "another's success is not hers"
     assert circuits.admits("eve", 40) and not circuits.admits("eve", 40), "one call is tried"
     circuits.succeeded("eve")
-    assert circuits.admits("eve", 41) and circuits.persons_kept_away(41) == 0
+    assert circuits.admits("eve", 41) and circuits.users_kept_away(41) == 0
 
 
 def test_a_module_that_is_away_is_so_for_all() -> None:
@@ -59,7 +59,7 @@ def test_a_module_that_is_away_is_so_for_all() -> None:
         assert circuits.admits(user, second)
         circuits.was_away(user, second)
     assert not circuits.admits("carol", 5) and circuits.state is CircuitState.OPEN
-    assert circuits.persons_kept_away(5) == 0
+    assert circuits.users_kept_away(5) == 0
     # The call that is tried fails at its text: that is no sign that the module is back, and the next one is tried.
     assert circuits.admits("carol", 40)
     circuits.failed("carol", 40)
@@ -68,12 +68,12 @@ def test_a_module_that_is_away_is_so_for_all() -> None:
     assert circuits.state is CircuitState.CLOSED
 
 
-def test_no_more_than_a_thousand_persons_are_remembered() -> None:
+def test_no_more_than_a_thousand_users_are_remembered() -> None:
     circuits = Circuits()
     for user in range(1_100):
         for _ in range(5):
             circuits.failed(str(user), 0)
-        assert circuits.persons_kept_away(1) == min(user + 1, 1_000)
+        assert circuits.users_kept_away(1) == min(user + 1, 1_000)
     assert circuits.admits("0", 1) and not circuits.admits("1099", 1)
 
 

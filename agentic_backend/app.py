@@ -248,6 +248,7 @@ async def _open_factory(
         exchange_token=authenticator.exchange,
         store=store,
         item_bounds=bounds,
+        state_types=settings.agents.state_types,
         standard_tools=standard_tools(store, bounds, describe),
         mcp_servers=settings.mcp_servers,
         apis=settings.apis,

@@ -157,6 +157,13 @@ class CheckpointMissing(AgenticError):
     default = "There is nothing to resume from."
 
 
+class StateRefused(AgenticError):
+    """What is stored of an agent's state holds a type that may not be built again; the text names it."""
+
+    code, http_status, whose, retryable = "state_refused", 500, "internal", False
+    default = "What is stored of the agent's state is not read."
+
+
 class LimitReached(AgenticError):
     code, http_status, whose, retryable = "limit_reached", 409, "client", False
     default = "A limit of the exchange has been reached."

@@ -83,6 +83,7 @@ class _Trial:
             exchange_token=authenticator.exchange,
             store=store,
             item_bounds=bounds,
+            state_types=settings.agents.state_types,
             standard_tools=standard_tools(store, bounds, lambda kind, scope_id: {}),
             mcp_servers=self._servers,
             apis=settings.apis,

@@ -30,6 +30,7 @@ CONTRACT = {
     "ambiguous_interrupt": (500, "internal", False),
     "blocked": (422, "client", False),
     "checkpoint_missing": (409, "client", False),
+    "state_refused": (500, "internal", False),
     "rate_limited": (429, "client", True),
     "too_many_runs": (429, "client", True),
     "agent_unavailable": (503, "external", True),

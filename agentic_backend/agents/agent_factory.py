@@ -19,6 +19,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, AgentServices
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.state_serializer import StateSerializer
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
@@ -54,6 +55,12 @@ class WarmAgent:
     def flow(self) -> AgentFlow:
         assert self.agents, "a leased agent is built"
         return self.agents[0]
+
+    @property
+    def serde(self) -> StateSerializer:
+        """The serializer of what is stored of its graph, and of those of its crew, which run within the same."""
+        types = frozenset[type]().union(*(agent.state_types for agent in self.agents))
+        return StateSerializer(types, self.flow.services.state_types)
 
 
 class AgentFactory:
@@ -91,6 +98,11 @@ class AgentFactory:
             yield warm
         finally:
             self._give_back(warm)
+
+    def warm(self, session_id: str, agent_id: str) -> WarmAgent | None:
+        """The session's agent as it was built; None if it is not warm."""
+        key = (session_id, agent_id)
+        return self._in_use.get(key) or self._idle.get(key)
 
     async def teardown_session_agents(self, session_id: str) -> None:
         """Close the session's agents one by one; an agent in use closes after its last lease."""

@@ -34,6 +34,7 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.run_prompt import RunPrompt
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.agents.separate_questions import keep_questions_apart
+from agentic_backend.agents.state_types import types_of
 from agentic_backend.agents.tool_approval import ToolApproval
 from agentic_backend.apis.api_documents import ApiDocuments
 from agentic_backend.auth.user import Tokens
@@ -75,6 +76,8 @@ class AgentServices:
     # The HTTP APIs of the settings, by id, and what describes them.
     apis: Mapping[str, ApiSettings] = field(default_factory=dict)
     api_documents: ApiDocuments = field(default_factory=ApiDocuments)
+    # Further types that the stored state of a graph may hold: classes, or modules with all their classes.
+    state_types: Sequence[str] = ()
     # Called with a server's id when an MCP session opens (True) or fails (False).
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
 
@@ -217,6 +220,11 @@ class AgentFlow:
     def private_channels(self) -> frozenset[str]:
         """The channels whose values the next exchange starts from if it starts from the same messages."""
         return private_channels(self.get_compiled_graph())
+
+    @cached_property
+    def state_types(self) -> frozenset[type]:
+        """The classes that the graph's state names: what is stored of them is built again."""
+        return types_of(self.get_compiled_graph())
 
     @cached_property
     def adds_messages(self) -> bool:

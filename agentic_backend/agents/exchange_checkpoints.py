@@ -29,18 +29,26 @@ from langgraph.checkpoint.base import (
 from langgraph.pregel._checkpoint import channels_from_checkpoint, empty_checkpoint
 from langgraph.types import Interrupt
 
-from agentic_backend.agents.kept_state import Packed, plain, serializer
+from agentic_backend.agents.kept_state import Packed, plain
 from agentic_backend.agents.snapshot import Place, Snapshot, Stored, Write, Writes
+from agentic_backend.agents.state_serializer import StateSerializer, serializer
 
 _INTERRUPT = "__interrupt__"
 _ROOT = RunnableConfig(configurable={"thread_id": "", "checkpoint_ns": ""})
 
 
 class ExchangeCheckpoints(BaseCheckpointSaver[int]):
-    """The checkpointer of one run, owned by that run. `kept` are the channels that the run starts from."""
+    """The checkpointer of one run, owned by that run. `kept` are the channels that the run starts from.
 
-    def __init__(self, kept: Mapping[str, Any] | None = None, *, run_id: str = "") -> None:
-        super().__init__(serde=serializer)
+    `serde` is the serializer of the run's agents. What it refuses is raised as StateRefused when it is read.
+    """
+
+    serde: StateSerializer
+
+    def __init__(
+        self, kept: Mapping[str, Any] | None = None, *, run_id: str = "", serde: StateSerializer = serializer
+    ) -> None:
+        super().__init__(serde=serde)
         # The id of the exchange in which the run began. LangGraph's thread is the whole session, which has one
         # checkpointer for each run.
         self.run_id = run_id
@@ -61,7 +69,10 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """The checkpoints in `packed`. Raises CheckpointMissing if the bytes are not of this version."""
+        """The checkpoints in `packed`. Raises CheckpointMissing if the bytes are not of this version, and StateRefused.
+
+        Its values are read later, with the agents' `serde`.
+        """
         snapshot = Snapshot.unpack(packed)
         checkpoints = cls(run_id=snapshot.run_id)
         checkpoints.add(snapshot)
@@ -79,7 +90,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         # Copies, because a thread packs them while the run continues.
         stored = {(name, one): kept for name, by_id in list(self._stored.items()) for one, kept in list(by_id.items())}
         writes = {place: dict(one) for place, one in list(self._writes.items())}
-        return Snapshot(self.run_id, stored, writes, self.spent, self.meant)
+        return Snapshot(self.run_id, stored, writes, self.spent, self.meant, self.serde)
 
     def pack(self) -> bytes:
         return self.snapshot().pack()

@@ -11,16 +11,14 @@ from typing import Annotated, Any, NamedTuple, NotRequired, Required, get_args, 
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.channels import EphemeralValue, UntrackedValue
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph.state import CompiledStateGraph
 
-from agentic_backend.agents.channel_forms import Graph, fits
+from agentic_backend.agents.channel_forms import Graph, fits, forms_of
+from agentic_backend.agents.state_serializer import StateSerializer, Unstorable, serializer
+from agentic_backend.errors import StateRefused
 
 log = logging.getLogger(__name__)
-
-serializer = JsonPlusSerializer()
 
 MESSAGES_BYTES = 2 * 1024 * 1024
 """The maximum packed size of the messages that are kept of one agent."""
@@ -149,31 +147,37 @@ def adds_messages(graph: Graph) -> bool:
         return False
 
 
-def pack_channels(values: Mapping[str, Any]) -> dict[str, Packed]:
-    """The channels, without those that can't be serialized. Values that are Packed already stay as they are."""
+def pack_channels(values: Mapping[str, Any], serde: StateSerializer = serializer) -> dict[str, Packed]:
+    """The channels, without those that can't be serialized. Values that are Packed already stay as they are.
+
+    `serde` is the one of the agent, here and below.
+    """
     packed = {}
     for name, value in sorted(values.items()):
         try:
-            packed[name] = value if isinstance(value, Packed) else Packed(*serializer.dumps_typed(value))
-        except (TypeError, ValueError):
-            log.warning("graph channel not serializable", extra={"channel": name, "form": type(value).__name__})
+            packed[name] = value if isinstance(value, Packed) else Packed(*serde.dumps_typed(value))
+        except (TypeError, ValueError) as error:
+            form = str(error) if isinstance(error, Unstorable) else type(value).__name__
+            log.warning("graph channel not serializable", extra={"channel": name, "form": form})
     return packed
 
 
-def pack_messages(messages: Sequence[Any], agent_id: str) -> tuple[list[Any], Packed | None]:
+def pack_messages(
+    messages: Sequence[Any], agent_id: str, serde: StateSerializer = serializer
+) -> tuple[list[Any], Packed | None]:
     """The messages as they can be kept, and packed; None, and a warning, if they are too large or can't be."""
     if (least := sum(map(_characters, messages))) > MESSAGES_BYTES:
         # Not even packed: that would take their size in memory again.
         _warn_of_size(agent_id, least)
         return list(messages), None
     try:
-        kept, packed = list(messages), Packed(*serializer.dumps_typed(list(messages)))
+        kept, packed = list(messages), Packed(*serde.dumps_typed(list(messages)))
     except (TypeError, ValueError):
-        kept = [_serializable(message) for message in messages]
+        kept = [_serializable(message, serde) for message in messages]
         try:
-            packed = Packed(*serializer.dumps_typed(kept))
-        except (TypeError, ValueError):
-            log.warning("graph messages not serializable", extra={"agent_id": agent_id})
+            packed = Packed(*serde.dumps_typed(kept))
+        except (TypeError, ValueError) as error:
+            log.warning("graph messages not serializable", extra={"agent_id": agent_id, **unstorable(error)})
             return kept, None
     if len(packed.data) > MESSAGES_BYTES:
         _warn_of_size(agent_id, len(packed.data))
@@ -191,27 +195,30 @@ def _warn_of_size(agent_id: str, size: int) -> None:
     log.warning("graph messages too large", extra={"agent_id": agent_id, "bytes": size})
 
 
-def _serializable(message: Any) -> Any:
+def unstorable(error: Exception) -> Mapping[str, str]:
+    """What the log tells of a type that may not be stored; nothing of other errors, whose texts may quote a value."""
+    return {"reason": str(error)} if isinstance(error, Unstorable) else {}
+
+
+def _serializable(message: Any, serde: StateSerializer) -> Any:
     """The message without the fields that can't be serialized, such as a tool's artifact."""
     if not isinstance(message, BaseMessage):
         return message
     for name in _LOOSE:
         try:
-            serializer.dumps_typed(getattr(message, name, None))
+            serde.dumps_typed(getattr(message, name, None))
         except (TypeError, ValueError):
             log.warning("message field not serializable", extra={"field": name})
             message = message.model_copy(update={name: None if name == "artifact" else {}})
     return message
 
 
-def restore(kept: Kept, graph: Graph, agent_id: str) -> tuple[Kept, list[Any]]:
+def restore(kept: Kept, graph: Graph, agent_id: str, serde: StateSerializer = serializer) -> tuple[Kept, list[Any]]:
     """What the graph can start from of `kept`, and its messages.
 
-    A channel whose value no longer fits its type is left out, with a warning: it begins anew.
+    A channel whose value no longer fits its type is left out, with a warning: it begins anew. Raises StateRefused if
+    the graph declares the type as it did, and what is stored is of one that may not be built.
     """
-    # With the types that the graph's state names, if the environment restricts what is built again.
-    saver = graph._apply_checkpointer_allowlist(BaseCheckpointSaver(serde=serializer))
-    serde = serializer if saver is None else saver.serde
     channels, private = (
         {
             name: packed
@@ -223,11 +230,28 @@ def restore(kept: Kept, graph: Graph, agent_id: str) -> tuple[Kept, list[Any]]:
     kept = kept._replace(channels=channels, private=private)
     if kept.messages is None:
         return kept, []
-    messages = serde.loads_typed(kept.messages)
-    if isinstance(messages, list) and fits(graph, "messages", messages, kept.forms.get("messages")):
+    is_fitting, messages = opened(graph, "messages", kept.messages, kept.forms.get("messages"), serde)
+    if isinstance(messages, list) and is_fitting:
         return kept, messages
     warn_of_misfit(agent_id, "messages")
     return kept.without_messages(), []
+
+
+def opened(
+    graph: Graph, name: str, packed: Sequence[Any], form: str | None, serde: StateSerializer
+) -> tuple[bool, Any]:
+    """Whether the channel `name` can start from what was kept under `form` (None: not known), and the value.
+
+    Raises StateRefused if its type may not be built, though the graph declares the type that it did.
+    """
+    kind, data = packed
+    try:
+        value = serde.loads_typed((kind, data))
+    except StateRefused:
+        if form is None or form == forms_of(graph, [name])[name]:
+            raise
+        return False, None
+    return fits(graph, name, plain(value), form), value
 
 
 def plain(value: Any) -> Any:
@@ -235,17 +259,16 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, _DeltaSnapshot) else value
 
 
-def _fitting(graph: Graph, name: str, packed: Packed, form: str | None, serde: Any, agent_id: str) -> Packed | None:
+def _fitting(
+    graph: Graph, name: str, packed: Packed, form: str | None, serde: StateSerializer, agent_id: str
+) -> Packed | None:
     """The value as the channel can start from it; None, and a warning, if it does not fit."""
-    loaded = serde.loads_typed(packed)
-    value = plain(loaded)
-    if value is not loaded:
-        # Plain, because the channel may be of another kind since.
-        packed = Packed(*serializer.dumps_typed(value))
-    if fits(graph, name, value, form):
-        return packed
-    warn_of_misfit(agent_id, name)
-    return None
+    is_fitting, value = opened(graph, name, packed, form, serde)
+    if not is_fitting:
+        warn_of_misfit(agent_id, name)
+        return None
+    # Plain, because the channel may be of another kind since.
+    return packed if plain(value) is value else Packed(*serde.dumps_typed(plain(value)))
 
 
 def warn_of_misfit(agent_id: str, channel: str) -> None:

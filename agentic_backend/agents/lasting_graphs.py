@@ -6,15 +6,15 @@ them. A session keeps these checkpoints of a run, and the next run begins with t
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.pregel import Pregel
 
-from agentic_backend.agents.channel_forms import Graph, fits, forms_of
-from agentic_backend.agents.kept_state import plain, serializer, warn_of_misfit
+from agentic_backend.agents.channel_forms import Graph, forms_of
+from agentic_backend.agents.kept_state import opened, unstorable, warn_of_misfit
 from agentic_backend.agents.snapshot import Snapshot, Stored
+from agentic_backend.agents.state_serializer import StateSerializer, serializer
+from agentic_backend.errors import StateRefused
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ def pack_lasting(snapshot: Snapshot, graph: Graph, agent_id: str) -> bytes | Non
             forms[namespace] = forms_of(subgraph, sorted(names))
     try:
         packed = serializer.dumps_typed({"forms": forms, "snapshot": snapshot.pack()})[1]
-    except (TypeError, ValueError):
-        log.warning("subgraph memory not serializable", extra={"agent_id": agent_id})
+    except (TypeError, ValueError) as error:
+        log.warning("subgraph memory not serializable", extra={"agent_id": agent_id, **unstorable(error)})
         return None
     if len(packed) > _MOST_BYTES:
         log.warning("subgraph memory too large", extra={"agent_id": agent_id, "bytes": len(packed)})
@@ -48,10 +48,11 @@ def pack_lasting(snapshot: Snapshot, graph: Graph, agent_id: str) -> bytes | Non
     return packed
 
 
-def unpack_lasting(packed: bytes, graph: Graph, agent_id: str) -> Snapshot | None:
+def unpack_lasting(packed: bytes, graph: Graph, agent_id: str, serde: StateSerializer = serializer) -> Snapshot | None:
     """The checkpoints in the result of `pack_lasting`, as the first of a run; None if they can't be read.
 
-    A channel whose value no longer fits its type is left out, with a warning: it begins anew.
+    A channel whose value no longer fits its type is left out, with a warning: it begins anew. Raises StateRefused, as
+    `restore` does.
     """
     try:
         values = serializer.loads_typed(("msgpack", packed))
@@ -59,22 +60,22 @@ def unpack_lasting(packed: bytes, graph: Graph, agent_id: str) -> Snapshot | Non
         subgraphs = _subgraphs(graph)
         for (namespace, _), stored in old.checkpoints.items():
             if (subgraph := subgraphs.get(_path(namespace))) is not None:
-                _leave_out_misfits(stored, subgraph, forms.get(namespace, {}), agent_id)
+                _leave_out_misfits(stored, subgraph, forms.get(namespace, {}), agent_id, serde)
         return _with_new_ids(old)
+    except StateRefused:
+        raise
     except Exception:
         # Whatever the bytes are, the subgraphs can begin anew.
         log.warning("subgraph memory not readable", exc_info=True, extra={"agent_id": agent_id})
         return None
 
 
-def _leave_out_misfits(stored: Stored, graph: Graph, forms: Mapping[str, str], agent_id: str) -> None:
-    # With the types that the graph's state names, if the environment restricts what is built again.
-    saver = graph._apply_checkpointer_allowlist(BaseCheckpointSaver(serde=serializer))
-    serde = serializer if saver is None else saver.serde
+def _leave_out_misfits(
+    stored: Stored, graph: Graph, forms: Mapping[str, str], agent_id: str, serde: StateSerializer
+) -> None:
     values = stored.checkpoint["channel_values"]
     for name in values.keys() & graph.channels.keys():
-        value: Any = serde.loads_typed(tuple(values[name]))
-        if not fits(graph, name, plain(value), forms.get(name)):
+        if not opened(graph, name, values[name], forms.get(name), serde)[0]:
             del values[name]
             stored.checkpoint["channel_versions"].pop(name, None)
             warn_of_misfit(agent_id, name)

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from agentic_backend.agents.kept_state import serializer
+from agentic_backend.agents.state_serializer import plain_values
 
-_FORMS = frozenset({"null", "bytes", "bytearray", "json", "msgpack", "pickle"})
+_FORMS = frozenset({"null", "bytes", "bytearray", "msgpack"})
 # States hold packed values, which hold others: of an agent, of a channel, of a subgraph.
 _DEEPEST = 12
 
@@ -23,9 +23,14 @@ def readable(packed: bytes) -> Any:
 
 def _opened(form: str, data: bytes, depth: int) -> Any:
     try:
-        return _with_opened(serializer.loads_typed((form, data)), depth)
+        match form:
+            case "null":
+                return None
+            case "msgpack":
+                return _with_opened(plain_values(data), depth)
+        return _with_opened(data, depth)
     except Exception:
-        # The code that made it may be gone, or refuse it.
+        # Whatever the bytes are.
         return {"base64": b64encode(data).decode()}
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
-from agentic_backend.agents.kept_state import Packed, serializer
-from agentic_backend.errors import CheckpointMissing
+from agentic_backend.agents.kept_state import Packed
+from agentic_backend.agents.state_serializer import StateSerializer, serializer
+from agentic_backend.errors import CheckpointMissing, StateRefused
 
 _VERSION = 2
 
@@ -49,6 +50,8 @@ class Snapshot(NamedTuple):
     spent: Sequence[Any]
     # Which tools its open calls mean (see `tools_meant`).
     meant: Mapping[str, Sequence[Any]] = {}
+    # Packs the values of channels and writes.
+    serde: StateSerializer = serializer
 
     def pack(self) -> bytes:
         """The snapshot as bytes. Raises TypeError or ValueError if a graph holds a value that can't be serialized."""
@@ -56,14 +59,20 @@ class Snapshot(NamedTuple):
             (
                 namespace,
                 serializer.dumps_typed({**checkpoint, "channel_values": {}}),
-                {name: _dumped(value) for name, value in checkpoint["channel_values"].items()},
+                {name: self._dumped(value) for name, value in checkpoint["channel_values"].items()},
                 serializer.dumps_typed(metadata),
                 parent_id,
             )
             for (namespace, _), (checkpoint, metadata, parent_id) in self.checkpoints.items()
         ]
         writes = [
-            (place, [(key, (task_id, channel, _dumped(value), path)) for key, (task_id, channel, value, path) in items])
+            (
+                place,
+                [
+                    (key, (task_id, channel, self._dumped(value), path))
+                    for key, (task_id, channel, value, path) in items
+                ],
+            )
             for place, items in ((place, written.items()) for place, written in self.writes.items())
         ]
         values = {
@@ -76,9 +85,12 @@ class Snapshot(NamedTuple):
         }
         return serializer.dumps_typed(values)[1]
 
+    def _dumped(self, value: Any) -> tuple[str, bytes]:
+        return (value.form, value.data) if isinstance(value, Packed) else self.serde.dumps_typed(value)
+
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """The snapshot in `packed`. Raises CheckpointMissing if the bytes are not of this version."""
+        """The snapshot in `packed`. Raises CheckpointMissing if the bytes are not of this version, and StateRefused."""
         try:
             values = serializer.loads_typed(("msgpack", packed))
             if not isinstance(values, dict) or values.get("version") != _VERSION:
@@ -97,12 +109,8 @@ class Snapshot(NamedTuple):
                 for (namespace, checkpoint_id), written in values["writes"]
             }
             return cls(values["thread_id"], checkpoints, writes, values.get("spent", ()), values.get("meant", {}))
-        except CheckpointMissing:
+        except (CheckpointMissing, StateRefused):
             raise
         except Exception as error:
             # Foreign bytes can raise almost anything in the serializer.
             raise CheckpointMissing from error
-
-
-def _dumped(value: Any) -> tuple[str, bytes]:
-    return (value.form, value.data) if isinstance(value, Packed) else serializer.dumps_typed(value)

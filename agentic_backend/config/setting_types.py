@@ -49,6 +49,15 @@ VariableName = Annotated[
     ),
 ]
 
+TypeName = Annotated[
+    str,
+    Field(
+        pattern=r"^\w+(\.\w+)*$",
+        max_length=500,
+        json_schema_extra={"expected": "a class or a module such as 'acme.agents.Order' or 'acme.agents'"},
+    ),
+]
+
 ScopeId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 
 PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"

@@ -40,6 +40,7 @@ from agentic_backend.config.setting_types import (
     Seconds,
     Section,
     SigningAlgorithm,
+    TypeName,
     WebOrigin,
 )
 from agentic_backend.config.sharing import SharingSettings
@@ -237,6 +238,14 @@ class AgentsSettings(Section):
         0.25,
         description="How long code may block the event loop, in seconds, before the log and the metrics tell of it; "
         "`null` switches this off.",
+    )
+    state_types: tuple[TypeName, ...] = Field(
+        (),
+        strict=False,
+        max_length=1_000,
+        description="Further types that the stored state of agents may hold, beside those that its annotations name: "
+        "dataclasses, pydantic models, enums and named tuples as `module.name`, or all of a module as `module`. "
+        "Whoever can write to the database can have the server make any value of them.",
     )
     database: DatabaseAgentsSettings = Field(
         DatabaseAgentsSettings(), description="The agents that are kept in the database."

@@ -311,7 +311,7 @@ class Exchange:
             return None
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
         if checkpoint is None:
-            raise Internal("The agent can't wait for a person: its state can't be kept.")
+            raise self._graph_run.unstorable or Internal("The agent can't wait for a person: its state can't be kept.")
         timeout_s = self._limits.human_timeout_s
         deadline = None if timeout_s is None else self._services.store.now() + timedelta(seconds=timeout_s)
         pause = Pause(

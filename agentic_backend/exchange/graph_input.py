@@ -60,7 +60,7 @@ async def from_opening(
         channels["messages"] = list(left)
     else:
         given = messages
-    checkpoints = ExchangeCheckpoints(channels, run_id=run_id)
+    checkpoints = ExchangeCheckpoints(channels, run_id=run_id, serde=warm.serde)
     if graphs:
         await asyncio.to_thread(_add_lasting, checkpoints, graphs, warm)
     known = [message for message in messages if isinstance(message, BaseMessage)]
@@ -70,7 +70,10 @@ async def from_opening(
 async def from_resume_point(
     start: ExchangeStart, resume_point: ResumePoint, warm: WarmAgent, checkpoints: ExchangeCheckpoints, *, now: float
 ) -> GraphInput:
-    """The input of a run that goes on. Raises CheckpointMissing if the graph has no longer the nodes to go on with."""
+    """The input of a run that goes on. Raises CheckpointMissing if the graph has no longer the nodes to go on with, and
+    StateRefused.
+    """
+    checkpoints.serde = warm.serde
     paused = paused_graph(start, warm, checkpoints)
     if missing := paused.missing_nodes():
         names = ", ".join(map(repr, missing))
@@ -102,7 +105,7 @@ def paused_graph(start: ExchangeStart, warm: WarmAgent, checkpoints: ExchangeChe
 
 
 def _add_lasting(checkpoints: ExchangeCheckpoints, packed: bytes, warm: WarmAgent) -> None:
-    snapshot = unpack_lasting(packed, warm.flow.get_compiled_graph(), warm.flow.settings.id)
+    snapshot = unpack_lasting(packed, warm.flow.get_compiled_graph(), warm.flow.settings.id, warm.serde)
     if snapshot is not None:
         checkpoints.add(snapshot)
 

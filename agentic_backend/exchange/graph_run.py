@@ -25,10 +25,12 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.kept_state import unstorable
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.separate_questions import require_none_refused
+from agentic_backend.agents.state_serializer import Unstorable
 from agentic_backend.agents.tool_guard import tools_meant
-from agentic_backend.errors import AgenticError, Internal, LimitReached
+from agentic_backend.errors import AgenticError, Internal, LimitReached, StateRefused
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.graph_input import Given, paused_graph
 from agentic_backend.exchange.outbox import Outbox
@@ -113,12 +115,15 @@ class GraphRun:
         """None until the agent is leased."""
         self.refused_answer: str | None = None
         """Why the graph has refused an answer that it was resumed with, and asks again."""
+        self.unstorable: StateRefused | None = None
+        """Why the last checkpoint could not be packed, if it is for a type that may not be stored."""
 
     async def run(self, outbox: Outbox, on_exceeded: Callable[[LimitReached], None] = lambda error: None) -> StartedRun:
         """Run the graph from the user's message or from its checkpoint, until it ends or pauses.
 
         `on_exceeded` is called as soon as a limit of calls or tokens is exceeded: the graph may catch what it raises.
-        Raises CheckpointMissing if it can't go on from the checkpoint, Drained, LimitReached, and the agent's errors.
+        Raises CheckpointMissing and StateRefused if it can't go on from what is stored, Drained, LimitReached, and the
+        agent's errors.
         """
         try:
             checkpoints = await self._checkpoints_to_go_on_from()
@@ -156,7 +161,9 @@ class GraphRun:
             return await asyncio.to_thread(snapshot.pack)
         except (TypeError, ValueError, RuntimeError) as error:
             # RuntimeError: the graph changes a value in place while it is packed.
-            log.warning("graph checkpoint not kept", exc_info=error, extra=self._start.log_fields)
+            self.unstorable = StateRefused(str(error)) if isinstance(error, Unstorable) else None
+            told = {**self._start.log_fields, **unstorable(error)}
+            log.warning("graph checkpoint not kept", exc_info=error, extra=told)
             return None
 
     @property

@@ -33,6 +33,7 @@ from agentic_backend.agents.kept_state import (
 )
 from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
 from agentic_backend.agents.snapshot import Snapshot
+from agentic_backend.errors import StateRefused
 from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
 from agentic_backend.exchange.left_messages import as_left, last_exchanges
 from agentic_backend.stores.base import Store
@@ -101,7 +102,7 @@ class Recall:
 
         Of those that the graph has not seen, no more are read than are `needed`, the newest first.
         Logs with `log_fields` where a past was found: `warm`, in the agent, or `cold`, in the store, with the number of
-        rows read.
+        rows read. Raises StateRefused, as `kept_state.restore` does.
         """
         began = time.monotonic()
         reset_rank = session.reset_rank or 0 if session is not None else 0
@@ -145,6 +146,8 @@ class Recall:
         stored = await self._store.session_state(session.id, before_rank)
         try:
             return {} if stored is None else unpack_states(stored)
+        except StateRefused:
+            raise
         except Exception:
             # Whatever the bytes are, the stored messages serve.
             log.warning("session state not readable", exc_info=True, extra={"session_id": session.id})
@@ -192,7 +195,9 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
     if agent_id not in states:
         return NOTHING, []
     try:
-        return restore(Kept.unpack(states[agent_id]), warm.flow.get_compiled_graph(), agent_id)
+        return restore(Kept.unpack(states[agent_id]), warm.flow.get_compiled_graph(), agent_id, warm.serde)
+    except StateRefused:
+        raise
     except Exception:
         log.warning("agent state not readable", exc_info=True, extra={"agent_id": agent_id})
         return NOTHING, []
@@ -218,11 +223,12 @@ def _ended(
     next_rank: int,
 ) -> Ended:
     """`left` are the messages that the graph left, `graphs` what its lasting graphs did; None keeps what was before."""
-    agent_id, packed = warm.key[1], pack_channels(values)
+    agent_id, serde = warm.key[1], warm.serde
+    packed = pack_channels(values, serde)
     own = {name: one for name, one in packed.items() if name in warm.flow.kept_channels}
     kept, messages = memory.kept._replace(channels=own), list(memory.left)
     if left is not None:
-        messages, packed_messages = pack_messages(last_exchanges(left, memory.window), agent_id)
+        messages, packed_messages = pack_messages(last_exchanges(left, memory.window), agent_id, serde)
         kept = kept.without_messages()
         if packed_messages is not None:
             private = (

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 
-from agentic_backend.agents.kept_state import Kept, plain, serializer, unpack_states
+from agentic_backend.agents.kept_state import Kept, plain, unpack_states
 from agentic_backend.app import Application, open_application
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final
@@ -108,11 +108,12 @@ class OpenedAgent:
     async def _state(self, session_id: str | None) -> dict[str, Any]:
         packed = None if session_id is None else await self.application.store.session_state(session_id)
         state = {} if packed is None else unpack_states(packed)
-        if self.agent_id not in state:
+        warm = None if session_id is None else self.application.factory.warm(session_id, self.agent_id)
+        if self.agent_id not in state or warm is None:
             return {}
         kept = Kept.unpack(state[self.agent_id])
         channels = {**kept.private, **kept.channels, **({"messages": kept.messages} if kept.messages else {})}
-        return {name: plain(serializer.loads_typed((one.form, one.data))) for name, one in channels.items()}
+        return {name: plain(warm.serde.loads_typed((one.form, one.data))) for name, one in channels.items()}
 
 
 @asynccontextmanager

@@ -30,6 +30,7 @@ const SENTENCES = {
   ambiguous_interrupt: "The agent asks several things at once in a way that can't be told apart.",
   blocked: "This may not be said here.",
   checkpoint_missing: "Nothing was kept to continue from.",
+  state_refused: "What was kept of the agent's state can't be read.",
   limit_reached: "A limit has been reached.",
   budget_exceeded: "The budget is used up.",
   rate_limited: "That was too much at once. Wait a little.",

@@ -14,7 +14,9 @@ from langgraph.types import Command, Interrupt, interrupt
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.kept_state import pack_channels, serializer
+from agentic_backend.agents.kept_state import pack_channels
+from agentic_backend.agents.state_serializer import StateSerializer, serializer
+from agentic_backend.agents.state_types import types_of
 from agentic_backend.errors import CheckpointMissing
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -57,8 +59,10 @@ async def run(graph: Graph, given: Any) -> tuple[dict[str, Any], list[Interrupt]
 
 
 async def test_a_run_starts_from_values_that_did_not_pass_its_reducers() -> None:
-    kept = pack_channels({"log": ["before"], "asked": 41, "mood": Mood("good", 6), "gone": 1})
-    ended, _ = await run(serving(own_state.graph, ExchangeCheckpoints(kept)), {"messages": [HumanMessage("hello")]})
+    serde = StateSerializer(types_of(own_state.graph))
+    kept = pack_channels({"log": ["before"], "asked": 41, "mood": Mood("good", 6), "gone": 1}, serde)
+    checkpoints = ExchangeCheckpoints(kept, serde=serde)
+    ended, _ = await run(serving(own_state.graph, checkpoints), {"messages": [HumanMessage("hello")]})
     assert (ended["asked"], ended["mood"]) == (42, Mood("good", 7))
 
 

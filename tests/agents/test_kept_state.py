@@ -25,8 +25,9 @@ from agentic_backend.agents.kept_state import (
     pack_messages,
     private_channels,
     restore,
-    serializer,
 )
+from agentic_backend.agents.state_serializer import StateSerializer, serializer
+from agentic_backend.agents.state_types import types_of
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,17 @@ def test_what_is_packed_comes_back() -> None:
         HumanMessage("hello", id="e:0"),
         ToolMessage("", tool_call_id="c", artifact={"coin": [1, b"x"]}, id="t"),
     ]
+    serde = StateSerializer([Mood])
     kept = Kept(
-        pack_channels(channels), {"files": "dict"}, pack_messages(messages, "agent")[1], pack_channels({"a": 1}), 7
+        pack_channels(channels, serde),
+        {"files": "dict"},
+        pack_messages(messages, "agent")[1],
+        pack_channels({"a": 1}),
+        7,
     )
     again = Kept.unpack(kept.pack())
     assert again == kept
-    assert {name: serializer.loads_typed(packed) for name, packed in again.channels.items()} == channels
+    assert {name: serde.loads_typed(packed) for name, packed in again.channels.items()} == channels
     assert again.messages is not None and serializer.loads_typed(again.messages) == messages
 
 
@@ -119,10 +125,11 @@ def graph_with(type_: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
 def after_deploy(value: Any, before: Any, after: Any) -> bool:
     """Whether a value that a graph with a channel of the type `before` has left is used by one with `after`."""
     names = ["own", "messages"]
+    then, now = (StateSerializer(types_of(graph_with(type_))) for type_ in (before, after))
     kept = Kept(
-        pack_channels({"own": value}), forms_of(graph_with(before), names), pack_messages([], "agent")[1], rank=3
+        pack_channels({"own": value}, then), forms_of(graph_with(before), names), pack_messages([], "agent")[1], rank=3
     )
-    restored, _ = restore(Kept.unpack(kept.pack()), graph_with(after), "agent")
+    restored, _ = restore(Kept.unpack(kept.pack()), graph_with(after), "agent", now)
     assert restored.messages is not None and restored.rank == 3
     return "own" in restored.channels
 

@@ -466,6 +466,8 @@ export default {
   "What this conversation took": "Was diese Unterhaltung gebraucht hat",
   "What this rests on": "Worauf das beruht",
   "What was good?": "Was war gut?",
+  "What was kept of the agent's state can't be read.":
+    "Was vom Zustand des Agenten aufbewahrt wurde, kann nicht gelesen werden.",
   "What was saved has errors. What was there before goes on.":
     "Das Gespeicherte hat Fehler. Was vorher da war, gilt weiter.",
   "What was wrong?": "Was war falsch?",

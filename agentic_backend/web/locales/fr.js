@@ -469,6 +469,8 @@ export default {
   "What this conversation took": "Ce que cette conversation a demandé",
   "What this rests on": "Sur quoi cela repose",
   "What was good?": "Qu'est-ce qui était bien ?",
+  "What was kept of the agent's state can't be read.":
+    "Ce qui a été conservé de l’état de l’agent ne peut pas être lu.",
   "What was saved has errors. What was there before goes on.":
     "Ce qui a été enregistré contient des erreurs. Ce qui était là avant reste en service.",
   "What was wrong?": "Qu'est-ce qui n'allait pas ?",

@@ -30,10 +30,9 @@ from langgraph.pregel._checkpoint import channels_from_checkpoint, empty_checkpo
 from langgraph.types import Interrupt
 
 from agentic_backend.agents.kept_state import Packed, plain
-from agentic_backend.agents.snapshot import Place, Snapshot, Stored, Write, Writes
+from agentic_backend.agents.snapshot import INTERRUPT, Place, Snapshot, Stored, Write, Writes
 from agentic_backend.agents.state_serializer import StateSerializer, serializer
 
-_INTERRUPT = "__interrupt__"
 _ROOT = RunnableConfig(configurable={"thread_id": "", "checkpoint_ns": ""})
 
 
@@ -115,7 +114,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
             for writes in by_task.values()
             if all(write.channel in WRITES_IDX_MAP for write in writes)
             for write in writes
-            if write.channel == _INTERRUPT
+            if write.channel == INTERRUPT
         ]
         found = [one for value in asked for one in (value if isinstance(value, list | tuple) else [value])]
         # What a task asks is asked by the task that awaits it, too.

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.types import Interrupt
 
 from agentic_backend.agents.kept_state import Packed
-from agentic_backend.agents.state_serializer import StateSerializer, serializer
+from agentic_backend.agents.state_serializer import StateSerializer, Unstorable, as_plain, serializer
 from agentic_backend.errors import CheckpointMissing, StateRefused
 
+INTERRUPT = "__interrupt__"
+"""LangGraph's channel of what a task asks a person."""
 _VERSION = 2
 
 
@@ -69,7 +72,10 @@ class Snapshot(NamedTuple):
             (
                 place,
                 [
-                    (key, (task_id, channel, self._dumped(value), path))
+                    (
+                        key,
+                        (task_id, channel, self._asked(value) if channel == INTERRUPT else self._dumped(value), path),
+                    )
                     for key, (task_id, channel, value, path) in items
                 ],
             )
@@ -87,6 +93,14 @@ class Snapshot(NamedTuple):
 
     def _dumped(self, value: Any) -> tuple[str, bytes]:
         return (value.form, value.data) if isinstance(value, Packed) else self.serde.dumps_typed(value)
+
+    def _asked(self, asked: Any) -> tuple[str, bytes]:
+        """What the graph asks a person. It reads the answers alone, so other types than may be stored become plain."""
+        try:
+            return self._dumped(asked)
+        except Unstorable:
+            every = asked if isinstance(asked, list | tuple) else [asked]
+            return self._dumped([Interrupt(value=as_plain(one.value), id=one.id) for one in every])
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:

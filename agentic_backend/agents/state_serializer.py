@@ -82,6 +82,12 @@ def plain_values(data: bytes) -> Any:
     return _Opening(_SAFE.get).opened(data)
 
 
+def as_plain(value: Any) -> Any:
+    """`value` with the values of classes in place of their instances. Raises TypeError and ValueError."""
+    form, data = _langgraph.dumps_typed(value)
+    return plain_values(data) if form == "msgpack" else value
+
+
 class _Opening:
     """One reading. `builds_own`: also what is of Python's, LangChain's and LangGraph's types, outside of others."""
 

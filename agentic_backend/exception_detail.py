@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import CodeType
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorDetail
@@ -21,6 +22,15 @@ from agentic_backend.redaction import LONGEST_SECRET, redacted_start
 _LONGEST_TEXT = 2_000
 # The most exceptions that are searched: causes may be a cycle or a tree.
 _MOST_CAUSES = 100
+
+
+class PlacedError(Exception):
+    """A mistake that no line of its author's raised: `code` is the author's function that made it, if it is known."""
+
+    def __init__(self, text: str, code: CodeType | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+
 
 _Place = tuple[str, int | None, str]
 """A file, a line and the function."""
@@ -79,8 +89,8 @@ def place_of(error: BaseException, *, full_path: bool = False) -> str | None:
     If no line is an author's, the line that raised it. None if `error` was never raised.
     """
     found = list(causes_of(error))
-    # The members of a group have the lines that matter.
-    found.sort(key=lambda cause: isinstance(cause, BaseExceptionGroup))
+    # What names its author's function knows best; of a group, the members have the lines that matter.
+    found.sort(key=lambda cause: (not isinstance(cause, PlacedError), isinstance(cause, BaseExceptionGroup)))
     places = [place for cause in found if (place := _own_place(cause)) is not None]
     places += [_place_in(frame) for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
     if not places:
@@ -134,6 +144,8 @@ def _own_place(error: BaseException) -> _Place | None:
     """The innermost of an author's lines in the traceback of `error`."""
     if isinstance(error, SyntaxError) and error.filename is not None and is_authors(error.filename):
         return error.filename, error.lineno, "<module>"
+    if isinstance(error, PlacedError) and error.code is not None:
+        return error.code.co_filename, error.code.co_firstlineno, error.code.co_name
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_authors(frame.filename)]
     return _place_in(own[-1]) if own else None
 

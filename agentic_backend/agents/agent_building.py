@@ -1,6 +1,5 @@
 """Builds an agent from its catalog entry, and a leader from its own entry and those of its crew."""
 
-import asyncio
 import inspect
 from collections.abc import Container
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -21,11 +20,13 @@ from agentic_backend.agents.agent_flow import (
     is_flow_class,
 )
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.authors_thread import in_thread
 from agentic_backend.agents.class_path import ClassPathError
 from agentic_backend.agents.factory_arguments import Offer, bound, wanted_by
 from agentic_backend.agents.graph_context import wrong_fields
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.managed_graph import ManagedGraph
+from agentic_backend.agents.required_graph import require_graph
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_approval import require_gates
 from agentic_backend.agents.tool_guard import guard_tools
@@ -64,17 +65,17 @@ async def _instantiate(entry: CatalogAgent, services: AgentServices, context: Ru
     if is_flow_class(target):
         return target(entry.settings, services, context)
     if isinstance(target, Pregel):
-        return GraphFlow(entry.settings, services, context, _graph_of(target, entry))
+        return GraphFlow(entry.settings, services, context, _graph_of(target, entry, target))
     factory = cast(Any, target)
     made = await _call(factory, entry, services, context)
     asks = any(wanted.kind == "model" for wanted in wanted_by(factory))
     model = services.models.get(entry.settings.model) if asks else None
     if not isinstance(made, AbstractAsyncContextManager | AbstractContextManager):
-        return GraphFlow(entry.settings, services, context, _graph_of(made, entry), model=model)
+        return GraphFlow(entry.settings, services, context, _graph_of(made, entry, factory), model=model)
     managed = ManagedGraph(made, entry.settings.id)
     graph = await managed.enter()
     try:
-        return GraphFlow(entry.settings, services, context, _graph_of(graph, entry), managed, model)
+        return GraphFlow(entry.settings, services, context, _graph_of(graph, entry, factory), managed, model)
     except BaseException:
         await managed.aclose()
         raise
@@ -97,27 +98,28 @@ async def _call(factory: Any, entry: CatalogAgent, services: AgentServices, cont
     if inspect.iscoroutinefunction(factory):
         return await call()
     # A plain function may read files or import a provider: off the event loop.
-    made = await asyncio.to_thread(call)
+    made = await in_thread(call)
     return await made if inspect.isawaitable(made) else made
 
 
-def _graph_of(made: object, entry: CatalogAgent) -> CompiledGraph:
+def _graph_of(made: object, entry: CatalogAgent, maker: object) -> CompiledGraph:
+    """The graph that the target of a class path is, or that `maker`, an author's function, has made."""
     if isinstance(made, StateGraph):
         made = made.compile()
-    if not isinstance(made, Pregel):
-        raise AgentUnavailable(f"The class_path of the agent '{entry.settings.id}' returned no graph.")
-    if not is_workflow(made):
-        return made
-    if not takes_messages(made):
+    graph = require_graph(made, entry.settings.id, maker)
+    if not is_workflow(graph):
+        return graph
+    if not takes_messages(graph):
         raise AgentUnavailable(
             f"The workflow of the agent '{entry.settings.id}' takes no messages; it needs a list of messages, or a "
             "mapping with 'messages'."
         )
-    return graph_of(made)
+    return graph_of(graph)
 
 
 def _require_servable(agent: AgentFlow) -> None:
     graph = agent.get_compiled_graph()
+    require_graph(graph, agent.settings.id, agent.get_compiled_graph)
     if "messages" not in graph.channels:
         raise AgentUnavailable(
             f"The graph of the agent '{agent.settings.id}' has no 'messages' channel in its state; it needs one."

@@ -31,6 +31,7 @@ def as_tool(target: Any) -> BaseTool:
         raise ClassPathError(f"expected a function or a LangChain tool, found a value of type {type(target).__name__}")
     if not (target.__doc__ or "").strip():
         raise ClassPathError("the function has no docstring, which tells the model what it does")
+    _require_result(target)
     try:
         made = _tool_of(target)
         convert_to_openai_tool(made)
@@ -42,7 +43,9 @@ def as_tool(target: Any) -> BaseTool:
 
 
 def _require_usable(tool: BaseTool) -> None:
-    """Raises ClassPathError if no model can be given the arguments of a tool."""
+    """Raises ClassPathError if no model can be given the arguments of a tool, or its result."""
+    for name in ("func", "coroutine"):
+        _require_result(getattr(tool, name, None))
     try:
         if isinstance(tool.args_schema, dict):
             usable_schema(tool.args_schema)
@@ -51,6 +54,11 @@ def _require_usable(tool: BaseTool) -> None:
     except Exception as error:
         reason = text_of(error, secrets_of())[:_LONGEST_REASON]
         raise ClassPathError(f"no model can be given the arguments of the tool {tool.name!r}: {reason}") from error
+
+
+def _require_result(function: Any) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ClassPathError("the function yields; a tool returns its whole result", function.__code__)
 
 
 def _tool_of(function: Any) -> BaseTool:

@@ -96,6 +96,9 @@ def drop_leaders_without_crew(agents: Agents, entries: Entries, of_database: Col
         settings = entry.settings
         if settings is None or settings.id not in leaders:
             continue
+        if not settings.crew:
+            problems.append(entry.problem(("type",), "a leader leads a crew: name agents of this catalog in 'crew'"))
+            del agents[settings.id]
         for index, member in enumerate(settings.crew):
             if member in leaders:
                 reason = f"{member!r} is a leader; a crew is made of agents"

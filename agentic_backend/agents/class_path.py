@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from agentic_backend.config.validation_problems import near_miss
-from agentic_backend.exception_detail import place_of, text_of
+from agentic_backend.exception_detail import PlacedError, place_of, text_of
 from agentic_backend.known_secrets import secrets_of
 
 _LONGEST_REASON = 500
@@ -26,7 +26,7 @@ def import_also_from(directory: Path) -> None:
         sys.path.append(folder)
 
 
-class ClassPathError(Exception):
+class ClassPathError(PlacedError):
     """The target of a class path is missing or can't be served; the text says why."""
 
 

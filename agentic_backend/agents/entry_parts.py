@@ -109,7 +109,9 @@ def prompt_form(value: object) -> object:
     if isinstance(value, Prompt) or value is None:
         return value
     if isinstance(value, str):
-        if not value.strip() or len(value) > LONGEST_PROMPT:
+        if not value.strip():
+            raise rule_broken("the prompt is empty; leave the key out for an agent without one")
+        if len(value) > LONGEST_PROMPT:
             raise rule_broken(f"expected a text of at most {LONGEST_PROMPT} characters")
         return {"text": value}
     if not isinstance(value, dict) or "text" in value:

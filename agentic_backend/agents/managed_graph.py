@@ -8,7 +8,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
+
+from agentic_backend.agents.authors_thread import in_thread
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +76,16 @@ class ManagedGraph:
 @asynccontextmanager
 async def _in_threads(manager: AbstractContextManager[object]) -> AsyncIterator[object]:
     """A synchronous context, which may block: off the event loop."""
-    entering = asyncio.create_task(asyncio.to_thread(manager.__enter__))
+    entering = asyncio.create_task(in_thread(manager.__enter__))
     try:
         made = await asyncio.shield(entering)
     except asyncio.CancelledError:
         # Nothing cancels a thread: what it enters is left, as late as that may be.
         with suppress(Exception):
             await entering
-            await asyncio.to_thread(manager.__exit__, None, None, None)
+            await in_thread(partial(manager.__exit__, None, None, None))
         raise
     try:
         yield made
     finally:
-        await asyncio.to_thread(manager.__exit__, None, None, None)
+        await in_thread(partial(manager.__exit__, None, None, None))

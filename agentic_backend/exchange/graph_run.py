@@ -136,7 +136,10 @@ class GraphRun:
         except BaseException as error:
             if isinstance(error, Exception):
                 raise
-            raise Internal("The agent wanted to end the server.") from error
+            if _ends_process(error):
+                raise Internal("The agent wanted to end the server.") from error
+            # Of a library whose errors derive from BaseException.
+            raise self.typed(error) from error
 
     def _named(self, error: BaseException) -> str | None:
         """The error in the trace: its code; None if the run only makes way."""
@@ -357,3 +360,11 @@ def _call_soon(
     """Call it in the event loop. After the loop's end it is of no use: a thread may outlive it."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(on_exceeded, error)
+
+
+def _ends_process(error: BaseException) -> bool:
+    """Whether it is what ends a process, also in the group of an author's TaskGroup."""
+    ending = (SystemExit, KeyboardInterrupt)
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(ending) is not None
+    return isinstance(error, ending)

@@ -2,16 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypedDict
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.pregel.remote import RemoteGraph
 from support.recorded_agents import agent_factory, agent_services, echoing_graph, entry_of, use
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.exception_detail import detail_of
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.telemetry import JsonFormatter
 
@@ -112,9 +117,34 @@ def fails() -> CompiledGraph:
     raise RuntimeError("the secret of the author")
 
 
+def stops() -> CompiledGraph:
+    raise StopIteration
+
+
+class StopsWhenEntered(AbstractContextManager[CompiledGraph]):
+    def __enter__(self) -> CompiledGraph:
+        raise StopIteration
+
+    def __exit__(self, *_: object) -> None: ...
+
+
 class WithoutGraph(AgentFlow):
     def get_compiled_graph(self) -> CompiledGraph:
         return None  # type: ignore[return-value]
+
+
+class Uncompiled(AgentFlow):
+    def get_compiled_graph(self) -> CompiledGraph:
+        return StateGraph(MessagesState)  # type: ignore[return-value]
+
+
+class Elsewhere(AgentFlow):
+    def get_compiled_graph(self) -> CompiledGraph:
+        return RemoteGraph("assistant", url="http://localhost")  # type: ignore[return-value]
+
+
+def yielding() -> Iterator[CompiledGraph]:
+    yield GRAPH
 
 
 class WithoutMessages(AgentFlow):
@@ -129,7 +159,9 @@ class WithoutMessages(AgentFlow):
         (lambda: StateGraph(MessagesState), "could not be started"),
         (lambda: "a text", "returned no graph"),
         (fails, "could not be started"),
-        (WithoutGraph, "could not be started"),
+        (stops, "could not be started"),
+        (lambda: StopsWhenEntered(), "could not be started"),
+        (WithoutGraph, "returned no graph"),
         (WithoutMessages, "no 'messages' channel"),
         (graph_without_messages(), "no 'messages' channel"),
         (graph_that_takes_no_messages(), "no 'messages' in its input"),
@@ -145,6 +177,25 @@ async def test_what_is_no_agent_is_unavailable_and_says_why(
         assert told in str(refusal.value)
         assert "secret" not in str(refusal.value)
     assert "secret" not in "".join(map(JsonFormatter().format, caplog.records))
+
+
+@pytest.mark.parametrize(
+    ("target", "told", "function"),
+    [
+        (Uncompiled, "a StateGraph that is not compiled", Uncompiled.get_compiled_graph),
+        (Elsewhere, "a RemoteGraph, which runs elsewhere", Elsewhere.get_compiled_graph),
+        (yielding, "needs @contextmanager", yielding),
+        (WithoutGraph, "a value of type NoneType", WithoutGraph.get_compiled_graph),
+    ],
+)
+async def test_what_is_returned_instead_of_a_graph_is_named_with_the_authors_line(
+    target: object, told: str, function: FunctionType
+) -> None:
+    with pytest.raises(AgentUnavailable) as refusal:
+        await use(agent_factory(), entry_of(target), "s1")
+    detail = detail_of(refusal.value)
+    assert detail is not None and told in detail.text
+    assert detail.where.endswith(f"{Path(__file__).name}:{function.__code__.co_firstlineno} in {function.__name__}")
 
 
 async def test_a_model_that_is_not_there_makes_its_agent_unavailable() -> None:

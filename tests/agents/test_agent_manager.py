@@ -316,13 +316,14 @@ def test_a_leader_needs_every_member_of_its_crew(manager_of: Load) -> None:
         entry("asleep", more="enabled: false"),
         entry("broken", "nothing"),
     )
-    assert ids(manager) == ["good", "alone", "scout", "writer"]
+    assert ids(manager) == ["good", "scout", "writer"]
     assert told(manager) == [
         "3: agents[1].crew[0]: there is no agent 'scuot'; did you mean 'scout'?",
         "4: agents[2].crew[1]: the agent 'asleep' is not served: it is disabled or has a problem",
         "4: agents[2].crew[2]: the agent 'broken' is not served: it is disabled or has a problem",
         "5: agents[3].crew[0]: 'good' is a leader; a crew is made of agents",
         "6: agents[4].crew[0]: 'self' is a leader; a crew is made of agents",
+        "7: agents[5].type: a leader leads a crew: name agents of this catalog in 'crew'",
         "11: agents[9].class_path: module 'author_module' has no 'nothing'",
     ]
     assert [member.settings.id for member in manager.get("good", ANYBODY).crew] == ["scout", "writer"]

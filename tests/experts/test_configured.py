@@ -170,7 +170,7 @@ def test_the_example_of_the_documentation_is_served(tmp_path: Path, monkeypatch:
 
 
 REFERRING = """
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, tool
 
 
 def tool_with(name, reference):
@@ -178,11 +178,17 @@ def tool_with(name, reference):
     return StructuredTool(name=name, description="Refers.", args_schema=schema, func=print)
 
 
+async def streaming(text):
+    'Stream a text.'
+    yield text
+
+
+decorated = tool(streaming)
 referring, anchored = tool_with("referring", "#/$defs/Nope"), tool_with("anchored", "#x")
 """
 
 MISTAKES = [
-    ("prompt: ''", "prompt: expected a text of at most 200000 characters"),
+    ("prompt: ''", "prompt: the prompt is empty; leave the key out for an agent without one"),
     ("prompt: 5", "prompt: expected a text, or a mapping with the key 'file'"),
     ("prompt: {flie: x}", "prompt.flie: unknown key 'flie'; did you mean 'file'?"),
     ("prompt: {file: nowhere.md}", "prompt.file: this file can't be read: No such file or directory"),
@@ -190,6 +196,8 @@ MISTAKES = [
     ("tools: ['voices:shuot']", "tools[0]: module 'voices' has no 'shuot'; did you mean 'shout'?"),
     ("tools: ['voices:CODE']", "tools[0]: expected a function or a LangChain tool, found a value of type str"),
     ("tools: ['voices:shout', 'voices:shout']", "tools[1]: there are two tools called 'shout'"),
+    ("tools: ['voices:streaming']", "tools[0]: the function yields; a tool returns its whole result"),
+    ("tools: ['voices:decorated']", "tools[0]: the function yields; a tool returns its whole result"),
     ("tools: ['voices:silent']", "tools[0]: the function has no docstring, which tells the model what it does"),
     ("apis: [{id: crn}]", "apis[0].id: there is no API 'crn'; did you mean 'crm'?"),
     ("apis: [{id: crm, url: x}]", "apis[0].url: unknown key 'url'"),

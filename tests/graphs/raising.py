@@ -24,6 +24,14 @@ def plain(said: str) -> None:
     raise DeskClosed("the desk is closed")
 
 
+class Misconfigured(BaseException):
+    """As the errors of some libraries, which derive from no Exception."""
+
+
+def derived(said: str) -> None:
+    raise Misconfigured("no user id")
+
+
 def caused(said: str) -> None:
     try:
         plain(said)
@@ -67,7 +75,7 @@ async def hearing(said: str) -> None:
 
 WAYS: dict[str, Callable[[str], Awaitable[None] | None]] = {
     way.__name__: way
-    for way in (plain, caused, library, quoting, distorting, secret, unprintable, group, asking, hearing)
+    for way in (plain, derived, caused, library, quoting, distorting, secret, unprintable, group, asking, hearing)
 }
 
 

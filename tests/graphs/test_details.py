@@ -77,6 +77,7 @@ def failures(log: io.StringIO) -> list[dict[str, Any]]:
     ("way", "kind", "text", "function", "words"),
     [
         ("plain", "graphs.raising.DeskClosed", "the desk is closed", raising.plain, "raise"),
+        ("derived", "graphs.raising.Misconfigured", "no user id", raising.derived, "raise"),
         ("caused", "LookupError", "no desk", raising.caused, "raise LookupError"),
         ("library", "json.decoder.JSONDecodeError", "Expecting property name", raising.library, "loads"),
         ("quoting my words", "ValueError", "can't read 'quoting my words'", raising.quoting, "raise"),

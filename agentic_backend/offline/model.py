@@ -24,6 +24,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from agentic_backend.offline.forced_calls import ToolChoice, with_forced_call
 from agentic_backend.offline.phrases import Plan, plan_answer
 
 _FAILURE = "The offline model fails, as it was asked to."
@@ -54,11 +55,11 @@ class OfflineChatModel(BaseChatModel):
         self,
         tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
         *,
-        tool_choice: str | None = None,
+        tool_choice: ToolChoice = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """The model bound to `tools`. `tool_choice` has no effect: only the text decides."""
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+        """The model bound to `tools`. The text decides which are called; one that `tool_choice` forces is, anyway."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs)
 
     async def _astream(
         self,
@@ -67,7 +68,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        plan = plan_answer(messages, _tools(kwargs))
+        plan = _plan(messages, kwargs)
         pause = self._pause(plan)
         for chunk in _chunks(plan):
             await asyncio.sleep(pause)
@@ -85,7 +86,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        plan = plan_answer(messages, _tools(kwargs))
+        plan = _plan(messages, kwargs)
         pause = self._pause(plan)
         for chunk in _chunks(plan):
             time.sleep(pause)
@@ -122,10 +123,11 @@ class OfflineChatModel(BaseChatModel):
         return 1 / self.words_per_second if self.words_per_second else 0.0
 
 
-def _tools(options: dict[str, Any]) -> dict[str, str]:
-    """The descriptions of the bound tools, by name; without a provider's built-in tools, which are no functions."""
+def _plan(messages: Sequence[BaseMessage], options: dict[str, Any]) -> Plan:
+    # Without a provider's built-in tools, which are no functions.
     functions = [tool["function"] for tool in options.get("tools") or () if "function" in tool]
-    return {function["name"]: function.get("description", "") for function in functions}
+    plan = plan_answer(messages, {function["name"]: function.get("description", "") for function in functions})
+    return with_forced_call(plan, messages, functions, options.get("tool_choice"))
 
 
 def _chunks(plan: Plan) -> Iterator[AIMessageChunk]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from jsonschema import validate
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.ai import add_ai_message_chunks
@@ -69,6 +70,44 @@ async def test_calls_are_streamed_in_pieces() -> None:
     assert all(piece["name"] is None for piece in pieces[1:])
     assert len(pieces) > 3
     assert "".join(piece["args"] or "" for piece in pieces) == '{"value": "one two three four five"}'
+
+
+SCHEMA = {
+    "title": "order",
+    "type": "object",
+    "properties": {
+        "what": {"type": "string", "maxLength": 5},
+        "size": {"enum": ["S", "M"]},
+        "count": {"type": "integer", "minimum": 2},
+        "price": {"type": ["number", "null"]},
+        "gift": {"type": "boolean"},
+        "for": {"anyOf": [{"type": "object", "properties": {"name": {"const": "Ann"}}, "required": ["name"]}]},
+        "tags": {"type": "array", "items": {"type": "string", "default": "new"}, "minItems": 1},
+        "note": {"type": "string"},
+    },
+    "required": ["what", "size", "count", "price", "gift", "for", "tags"],
+}
+ORDER = {"what": "Hello", "size": "S", "count": 2, "price": 0, "gift": False, "for": {"name": "Ann"}, "tags": ["new"]}
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "called"),
+    [
+        ("any", "hello", "order"),
+        ("any", 'call echo(value="a")', "echo"),
+        ("order", 'call echo(value="a")', "order"),
+        ({"type": "function", "function": {"name": "order"}}, "hello", "order"),
+        ({"type": "tool", "name": "echo"}, "hello", "echo"),
+        ("auto", "hello", None),
+        (None, "hello", None),
+    ],
+)
+async def test_a_forced_tool_is_called_with_arguments_that_fit(choice: Any, text: str, called: str | None) -> None:
+    message = await MODEL.bind_tools([echo, SCHEMA], tool_choice=choice).ainvoke(text)
+    assert [call["name"] for call in message.tool_calls] == ([called] if called else [])
+    if called == "order" and text == "hello":
+        assert message.tool_calls[0]["args"] == ORDER
+        validate(ORDER, SCHEMA)
 
 
 async def test_one_message_calls_several_tools_and_the_answer_tells_all_results() -> None:

@@ -11,6 +11,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.named_middleware import Middleware, made, middleware_at
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.experts.configured.required_output import RequiredOutput
 from agentic_backend.inlined_schema import usable_schema
 
 _OUTPUT = "answer"
@@ -31,11 +32,13 @@ class ConfiguredAgent(AgentFlow):
         tools += await self.apis.init([tool.name for tool in tools])
         tools += await self._mcp_tools()
         self._require_distinct(tools)
+        output = self._output()
+        middleware = [*self.approval_middleware(), self.prompt_middleware(), *self._middleware()]
         self._graph = create_agent(
             self.chat_model(),
             tools=tools,
-            middleware=[*self.approval_middleware(), self.prompt_middleware(), *self._middleware()],
-            response_format=self._output(),
+            middleware=middleware if output is None else [RequiredOutput(output["title"]), *middleware],
+            response_format=output,
             name=self.settings.id,
         )
 

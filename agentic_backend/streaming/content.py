@@ -55,6 +55,8 @@ LONGEST_RESULT = 1024 * 1024
 # Parts that a tool shows beside its result.
 _MOST_PARTS = 64
 
+# What tells in a message's metadata that a provider has answered.
+_FROM_PROVIDER = {"model_name", "model", "model_provider"}
 _MOST_TOKENS = 1_000_000_000
 _LONGEST_MODEL_NAME = 200
 
@@ -302,6 +304,7 @@ def _tokens(told: object) -> int:
 
 
 def finish_reason_of(message: AIMessage) -> FinishReason:
+    """Why the model ended it; `other` if its provider told no reason, as at the end of a stream that was cut."""
     metadata = message.response_metadata
     reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
     if isinstance(incomplete := metadata.get("incomplete_details"), Mapping):
@@ -309,8 +312,12 @@ def finish_reason_of(message: AIMessage) -> FinishReason:
         reason = reason or incomplete.get("reason")
     if _is_refused(message):
         return FinishReason.CONTENT_FILTER
+    if reason is None and message.tool_calls:
+        return FinishReason.TOOL_CALLS
     if reason is None:
-        return FinishReason.TOOL_CALLS if message.tool_calls else FinishReason.STOP
+        # What a graph writes itself comes from no provider. The Responses API tells only that it has completed.
+        is_complete = metadata.get("status") == "completed" or not _FROM_PROVIDER & metadata.keys()
+        return FinishReason.STOP if is_complete else FinishReason.OTHER
     return _FINISH_REASONS.get(str(reason).lower(), FinishReason.OTHER)
 
 

@@ -83,13 +83,16 @@ async def test_a_provider_that_is_not_there_is_told_as_such(
     assert "can't be reached" in events[-1]["error"]["content"]
 
 
-async def test_an_answer_that_a_filter_cut_says_so(provider: ModelServer, tmp_path: Path) -> None:
-    provider.reply = lambda messages: Reply("one two", finish_reason="content_filter")
+@pytest.mark.parametrize(("reason", "told"), [("content_filter", "content_filter"), (None, "other")])
+async def test_an_answer_that_a_filter_cut_or_that_has_no_end_says_so(
+    provider: ModelServer, tmp_path: Path, reason: str | None, told: str
+) -> None:
+    provider.reply = lambda messages: Reply("one two", finish_reason=reason)
     async with served(tmp_path, OPENAI) as server, chat(server.address) as client:
         events = await client.ask("hello")
     check_exchange(events)
     assert final_text(events) == "one two"
-    assert events[-1]["messages"][-1]["metadata"]["finish_reason"] == "content_filter"
+    assert events[-1]["messages"][-1]["metadata"]["finish_reason"] == told
 
 
 def served(directory: Path, model: str, **options: Any) -> Any:

@@ -215,6 +215,9 @@ def test_a_result_is_shown_as_text(content: Any, shown: str) -> None:
         ({"stop_reason": "refusal"}, FinishReason.CONTENT_FILTER),
         ({"finish_reason": "MALFORMED_FUNCTION_CALL"}, FinishReason.OTHER),
         ({"finish_reason": 7}, FinishReason.OTHER),
+        ({"model_provider": "openai"}, FinishReason.OTHER),
+        ({"model_name": "large"}, FinishReason.OTHER),
+        ({"model_name": "large", "status": "completed"}, FinishReason.STOP),
     ],
 )
 def test_providers_finish_reasons(metadata: dict[str, Any], reason: FinishReason) -> None:

@@ -42,7 +42,7 @@ class Reply:
     status: int = 200
     refusal: dict[str, Any] | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    finish_reason: str = "stop"
+    finish_reason: str | None = "stop"
     late_s: float = 0.0
     pause_s: float = 0.0
     hang_after: int | None = None

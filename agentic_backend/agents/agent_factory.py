@@ -7,7 +7,7 @@ agent to close, and stopping an exchange does not cancel a close.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,8 +59,17 @@ class WarmAgent:
     @property
     def serde(self) -> StateSerializer:
         """The serializer of what is stored of its graph, and of those of its crew, which run within the same."""
-        types = frozenset[type]().union(*(agent.state_types for agent in self.agents))
-        return StateSerializer(types, self.flow.services.state_types)
+        return StateSerializer(_StateTypes(self.agents), self.flow.services.state_types)
+
+
+@dataclass(frozen=True, slots=True)
+class _StateTypes:
+    """The classes that the states of agents name, found when one is needed first: most states hold messages alone."""
+
+    agents: Sequence[AgentFlow]
+
+    def __iter__(self) -> Iterator[type]:
+        return iter({cls for agent in self.agents for cls in agent.state_types})
 
 
 class AgentFactory:

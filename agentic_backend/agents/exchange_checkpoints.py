@@ -32,6 +32,7 @@ from langgraph.types import Interrupt
 from agentic_backend.agents.kept_state import Packed, plain
 from agentic_backend.agents.snapshot import INTERRUPT, Place, Snapshot, Stored, Write, Writes
 from agentic_backend.agents.state_serializer import StateSerializer, serializer
+from agentic_backend.errors import CheckpointMissing, StateRefused
 
 _ROOT = RunnableConfig(configurable={"thread_id": "", "checkpoint_ns": ""})
 
@@ -39,7 +40,8 @@ _ROOT = RunnableConfig(configurable={"thread_id": "", "checkpoint_ns": ""})
 class ExchangeCheckpoints(BaseCheckpointSaver[int]):
     """The checkpointer of one run, owned by that run. `kept` are the channels that the run starts from.
 
-    `serde` is the serializer of the run's agents. What it refuses is raised as StateRefused when it is read.
+    `serde` is the serializer of the run's agents. What it refuses is raised as StateRefused when it is read,
+    what is no value at all as CheckpointMissing.
     """
 
     serde: StateSerializer
@@ -118,6 +120,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         ]
         found = [one for value in asked for one in (value if isinstance(value, list | tuple) else [value])]
         # What a task asks is asked by the task that awaits it, too.
+        if not all(isinstance(one, Interrupt) for one in found):
+            raise CheckpointMissing
         return list({one.id: one for one in found}.values())
 
     @property
@@ -274,7 +278,15 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         return [writes[key] for key in sorted(writes, key=lambda key: writes_sort_key(writes[key].task_path, *key))]
 
     def _loaded(self, value: Any) -> Any:
-        return self.serde.loads_typed((value.form, value.data)) if isinstance(value, Packed) else value
+        if not isinstance(value, Packed):
+            return value
+        try:
+            return self.serde.loads_typed((value.form, value.data))
+        except StateRefused:
+            raise
+        except Exception as error:
+            # Foreign bytes can raise almost anything in the serializer.
+            raise CheckpointMissing from error
 
 
 async def _done() -> None:

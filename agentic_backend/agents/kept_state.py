@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph.state import CompiledStateGraph
 
 from agentic_backend.agents.channel_forms import Graph, fits, forms_of
-from agentic_backend.agents.state_serializer import StateSerializer, Unstorable, serializer
+from agentic_backend.agents.state_serializer import StateSerializer, Unstorable, as_plain, serializer
 from agentic_backend.errors import StateRefused
 
 log = logging.getLogger(__name__)
@@ -205,11 +205,13 @@ def _serializable(message: Any, serde: StateSerializer) -> Any:
     if not isinstance(message, BaseMessage):
         return message
     for name in _LOOSE:
+        value = getattr(message, name, None)
         try:
-            serde.dumps_typed(getattr(message, name, None))
-        except (TypeError, ValueError):
-            log.warning("message field not serializable", extra={"field": name})
-            message = message.model_copy(update={name: None if name == "artifact" else {}})
+            serde.dumps_typed(value)
+        except (TypeError, ValueError) as error:
+            log.warning("message field not serializable", extra={"field": name, **unstorable(error)})
+            without: Any = None if name == "artifact" else {}
+            message = message.model_copy(update={name: as_plain(value) if isinstance(error, Unstorable) else without})
     return message
 
 

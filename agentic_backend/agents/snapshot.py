@@ -5,7 +5,7 @@ reads them, because only then does `serde` know the types of its state.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.types import Interrupt
@@ -113,7 +113,10 @@ class Snapshot(NamedTuple):
             for namespace, bare, channels, metadata, parent_id in values["checkpoints"]:
                 checkpoint: Checkpoint = serializer.loads_typed(tuple(bare))
                 checkpoint["channel_values"] = {name: Packed(*typed) for name, typed in channels.items()}
-                stored = Stored(checkpoint, serializer.loads_typed(tuple(metadata)), parent_id)
+                about = serializer.loads_typed(tuple(metadata))
+                if not isinstance(about, dict):
+                    raise CheckpointMissing
+                stored = Stored(checkpoint, cast(CheckpointMetadata, about), parent_id)
                 checkpoints[namespace, checkpoint["id"]] = stored
             writes = {
                 (namespace, checkpoint_id): {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from agentic_backend.errors import Internal, Interrupted, StoreUnavailable
+from agentic_backend.errors import CheckpointMissing, Internal, Interrupted, StateRefused, StoreUnavailable
 from agentic_backend.exception_detail import detail_of
 from agentic_backend.exchange.boundary_events import show_deletion, show_end, show_last
 from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
@@ -249,6 +249,9 @@ class Settlement:
         """What the run leaves for the session's next exchange; `closing` messages are still to be stored."""
         outbox = self._outbox
         if started is None or outbox.writer.session is None:
+            return Ended()
+        if isinstance(outcome.error, StateRefused | CheckpointMissing) and self._graph_run.unstorable is None:
+            # What the run has begun with could not be read: the next exchange begins with what there was before.
             return Ended()
         next_rank = outbox.stored[-1].rank + 1 + len(outbox.unwritten) + closing
         has_changed = outbox.gate is not None and outbox.gate.has_changed

@@ -14,7 +14,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.kept_state import pack_channels
+from agentic_backend.agents.kept_state import Packed, pack_channels
 from agentic_backend.agents.state_serializer import StateSerializer, serializer
 from agentic_backend.agents.state_types import types_of
 from agentic_backend.errors import CheckpointMissing
@@ -127,3 +127,10 @@ _OTHERS = [serializer.dumps_typed({"version": 1})[1], serializer.dumps_typed({})
 def test_what_is_no_checkpoint_of_this_version_is_refused(foreign: bytes) -> None:
     with pytest.raises(CheckpointMissing):
         ExchangeCheckpoints.unpack(foreign)
+
+
+@pytest.mark.parametrize("data", [b"\xc1", b"", None, "text", b"\xc7\x01\x00\x01"])
+def test_a_value_that_can_t_be_read_is_a_missing_checkpoint(data: Any) -> None:
+    checkpoints = ExchangeCheckpoints({"messages": Packed("msgpack", data)})
+    with pytest.raises(CheckpointMissing):
+        checkpoints.get_tuple(CONFIG)

@@ -5,11 +5,12 @@ import os
 import pickle
 import re
 import typing
+from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, StrEnum
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, NewType, NotRequired, TypeVar
@@ -22,9 +23,11 @@ from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.graph import START, StateGraph, add_messages
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
+from langgraph.prebuilt import create_react_agent
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel, SecretStr
+from pydantic_settings import BaseSettings
 from support.phrase_model import PhraseModel
 from typing_extensions import TypedDict
 
@@ -213,10 +216,12 @@ def test_what_a_graphs_state_names_comes_back(value: Any) -> None:
         assert again == (list(value) if isinstance(value, tuple) else value)
 
 
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 def test_the_class_of_structured_output_comes_back() -> None:
-    agent = create_agent(PhraseModel(), response_format=Order)
-    serde = StateSerializer(types_of(agent))
-    assert serde.loads_typed(serde.dumps_typed(Order(number=1))) == Order(number=1)
+    prebuilt = [create_react_agent(PhraseModel(), [], response_format=form) for form in (Order, ("Order.", Order))]
+    for agent in (create_agent(PhraseModel(), response_format=Order), *prebuilt):
+        serde = StateSerializer(types_of(agent))
+        assert serde.loads_typed(serde.dumps_typed(Order(number=1))) == Order(number=1)
 
 
 @dataclass
@@ -241,30 +246,212 @@ def test_a_module_that_is_named_lets_in_its_own_classes_of_data_alone(name: str)
         StateSerializer(named=[__name__]).loads_typed(("msgpack", extension(0, __name__, name, "x")))
 
 
-def test_inner_classes_of_one_name_are_not_confused() -> None:
+class Ticket(BaseModel):
+    class Kind(Enum):
+        NEW = "new"
+
+    kind: Kind
+
+
+class Bill(BaseModel):
+    class Kind(Enum):
+        PAID = "paid"
+
+    kind: Kind
+
+
+class Note(AIMessage):
+    mark: str = ""
+
+
+class Figure(ABC):
+    """Holds no data itself."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+
+@dataclass
+class Square(Figure):
+    side: int
+    name = "square"
+
+
+@dataclass
+class Derived:
+    number: int
+    double: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.double = 2 * self.number
+
+
+@dataclass
+class Strict:
+    text: str
+
+    def __post_init__(self) -> None:
+        if self.text == "changed":
+            raise ValueError("no such text")
+
+
+class Page(BaseModel, Generic[Content]):
+    items: list[Content]
+
+
+class Colours(Page[Colour]): ...
+
+
+@dataclass
+class Held(Generic[Content]):
+    content: Content
+
+
+@dataclass
+class HeldPoint(Held[Point]): ...
+
+
+@dataclass
+class Half:
+    points: "list[Point]"
+    known_to_a_type_checker: "Missing | None" = None  # type: ignore[name-defined]  # noqa: F821
+
+
+def changed() -> Strict:
+    strict = Strict("a")
+    strict.text = "changed"
+    return strict
+
+
+@pytest.mark.parametrize(
+    ("named", "value"),
+    [
+        (tuple[Ticket, Bill], [Ticket(kind=Ticket.Kind.NEW), Bill(kind=Bill.Kind.PAID)]),
+        (AnyMessage, [Note("text", mark="!", id="1")]),
+        (list[Figure], [Square(2)]),
+        (Derived, [Derived(2)]),
+        (Strict, [changed()]),
+        (Page[Colour], [Page[Colour](items=[Colour.RED])]),
+        (Colours, [Colours(items=[Colour.RED])]),
+        (HeldPoint, [HeldPoint(Point(1))]),
+        (Half, [Half([Point(1)])]),
+    ],
+    ids=lambda one: type(one[0]).__name__ if isinstance(one, list) else "",
+)
+def test_what_authors_write_comes_back(named: Any, value: Any) -> None:
+    serde = StateSerializer(types_of(graph_of(TypedDict("Named", {"value": named}))))  # type: ignore[operator]
+    assert serde.loads_typed(serde.dumps_typed(value)) == value
+
+
+def test_inner_classes_of_one_name_stay_as_they_are_stored() -> None:
     class Other:
         class Line(BaseModel):
             text: int
 
     Other.Line.__module__ = __name__
-    with pytest.raises(Unstorable):
-        StateSerializer([Order.Line, Other.Line]).dumps_typed(Order.Line(text="a"))
+    serde = StateSerializer([Order.Line, Other.Line])
+    assert serde.loads_typed(serde.dumps_typed(Order.Line(text="a"))) == {"text": "a"}
+
+
+def test_a_word_of_an_enumeration_that_nothing_names_is_a_text() -> None:
+    class Level(StrEnum):
+        HIGH = "high"
+
+    form, data = serializer.dumps_typed({"level": Level.HIGH, "levels": [Level.HIGH]})
+    assert serializer.loads_typed((form, data)) == {"level": "high", "levels": ["high"]}
+
+
+class Tool(BaseModel):
+    """A graph that a tool runs, and the function that runs it."""
+
+    graph: Any
+
+    def __call__(self, text: str) -> str:
+        """Run it."""
+        return text
+
+
+def running(graph: Any, way: str) -> Any:
+    """An agent that runs `graph` where LangGraph does not look for subgraphs."""
+
+    def helper(text: str) -> Any:
+        return graph.invoke({"text": text})
+
+    def run(text: str) -> str:
+        """Run the graph."""
+        return str(helper(text))
+
+    if way == "tool":
+        return create_agent(PhraseModel(), [run])
+    node = Tool(graph=graph) if way == "object" else lambda state: run("x")
+    return StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile()
+
+
+@pytest.mark.parametrize("way", ["tool", "object", "helper"])
+def test_the_types_of_graphs_that_functions_hold_count(way: str) -> None:
+    inner = graph_of(TypedDict("Inner", {"text": str, "leaf": Leaf}))  # type: ignore[operator]
+    assert {Leaf, Point} <= types_of(running(inner, way))
+
+
+class Reads(BaseSettings):
+    key: str = "a"
 
 
 @dataclass
-class Counted:
-    text: str
+class Context:
+    reads: Reads
+    leaf: Leaf
 
-    def __post_init__(self) -> None:
-        if self.text == "bad":
-            raise ValueError("bad words")
+
+class WithSettings(TypedDict):
+    reads: Reads
+
+
+def test_neither_a_context_nor_settings_count() -> None:
+    builder = StateGraph(WithSettings, context_schema=Context).add_node("n", lambda state: {}).add_edge(START, "n")
+    assert {Context, Reads, Leaf} & types_of(builder.compile()) == set()
+
+
+@pytest.mark.parametrize("named", ["json.decoder.JSONDecoder", "gone.module"])
+def test_a_setting_that_names_no_module_lets_nothing_in(named: str) -> None:
+    with pytest.raises(StateRefused):
+        StateSerializer((), [named]).loads_typed(("msgpack", extension(0, named, "x", "y")))
+
+
+def test_a_stored_pattern_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert serializer.loads_typed(("msgpack", extension(1, "re", "compile", ["secret", int(re.DEBUG)]))).pattern
+    assert capsys.readouterr().out == ""
+
+
+def test_the_error_tells_nothing_that_stands_for_a_name() -> None:
+    with pytest.raises(StateRefused) as caught:
+        serializer.loads_typed(("msgpack", extension(3, "datetime", "datetime", "x", {"secret": "words"})))
+    assert "secret" not in caught.value.content
 
 
 def test_a_value_that_its_class_refuses_never_turns_into_plain_data() -> None:
-    serde = StateSerializer([Counted])
-    with pytest.raises(StateRefused, match=r"'.*Counted' can't be made") as caught:
-        serde.loads_typed(("msgpack", extension(2, __name__, "Counted", {"text": "bad"})))
-    assert "bad words" not in caught.value.content
+    serde = StateSerializer([Colour])
+    with pytest.raises(StateRefused, match=r"'.*Colour' can't be made") as caught:
+        serde.loads_typed(("msgpack", extension(0, __name__, "Colour", "secret words")))
+    assert "secret words" not in caught.value.content
+
+
+@pytest.mark.parametrize("code", [0, 7, 99])
+def test_lists_nested_in_layers_are_an_error_and_no_crash(code: int) -> None:
+    packed = ormsgpack.packb(None)
+    for _ in range(40):
+        packed = _ext(code, b"\x91" * 1_000 + packed)
+    with pytest.raises((StateRefused, ValueError)):
+        serializer.loads_typed(("msgpack", packed))
+
+
+def test_a_tree_of_data_comes_back() -> None:
+    tree: Any = Held(None)
+    for _ in range(60):
+        tree = Held([tree])
+    serde = StateSerializer([Held])
+    assert serde.loads_typed(serde.dumps_typed(tree)) == tree
 
 
 def test_what_is_nested_too_deeply_is_an_error_and_no_crash() -> None:

@@ -72,6 +72,7 @@ async def test_a_forged_checkpoint_ends_the_exchange_names_the_type_and_runs_not
         error = await answer(client, event, "yes")
         assert (error["type"], error["code"]) == ("error", "state_refused") and "'os.system'" in error["content"]
         assert (await client.until("final"))["error"]["code"] == "state_refused"
+        assert final_text([await asked(server, "hello", event["session_id"])]) == "1 None"
     assert not (tmp_path / "made").exists()
 
 

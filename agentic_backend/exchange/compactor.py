@@ -22,6 +22,7 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from agentic_backend.agents.models import DEFAULT, ChatModels
+from agentic_backend.agents.output_limit import with_output_limit
 from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.history import restore_exchange
@@ -269,11 +270,11 @@ class Compactor:
     ) -> tuple[str, bool]:
         """The summary of `former` and `turns`; `former` and True if the model fails."""
         try:
-            model = self._models.get(profile.summarization_model)
+            most, count = profile.summarization_max_tokens, self._counter.of_text
+            model = with_output_limit(self._models.get(profile.summarization_model), most)
             asked = await asyncio.to_thread(request, former, turns, profile, context_tokens(model))
             async with asyncio.timeout(self.timeout_s):
                 answer = await self._ledger.ask(model, asked, payer, "summary")
-            most, count = profile.summarization_max_tokens, self._counter.of_text
             # In a thread, because a model may answer with any length.
             text = await asyncio.to_thread(lambda: shortened(clean(answer.text), most, count))
         except Exception as error:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.output_limit import with_output_limit
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
@@ -44,6 +45,8 @@ _LONGEST = 80
 _LONGEST_PROVISIONAL = 60
 _LONGEST_QUESTION = 2_000
 _LONGEST_ANSWER = 2_000
+# Many times the tokens of six words, in any language.
+_MOST_TOKENS = 200
 # Titles must not take the provider's capacity from answers: one for so many running model calls.
 _MODEL_CALLS_PER_TITLE = 10
 _WAITING_AT_MOST = 1_000
@@ -194,7 +197,7 @@ class Titles:
 
     async def _ask_model(self, opening: _Opening) -> str:
         prompt = [SystemMessage(NAME_CONVERSATION), HumanMessage(opening.text)]
-        model = self._models.get(self._settings.model)
+        model = with_output_limit(self._models.get(self._settings.model), _MOST_TOKENS)
         # Nothing has looked at the title yet.
         with without_content(only_if=opening.modules is not None):
             answer = await self._ledger.ask(model, prompt, opening.payer, "title")

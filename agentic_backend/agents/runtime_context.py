@@ -6,7 +6,7 @@ in both cases. It never goes through `configurable`, which checkpoints store in 
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +58,8 @@ class RuntimeContext:
     withheld_tools: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     # Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module wants it.
     filter_tool_result: Callable[[str, str], Awaitable[str]] | None = field(default=None, repr=False)
+    # The secrets that a tool could put into the text of a failure: those of the process and the user's tokens.
+    known_secrets: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
     # Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server.
     start_in_background: Callable[..., str] | None = field(default=None, repr=False)
     # The server's event loop, where all that the context offers runs.

@@ -1,20 +1,20 @@
 """ToolGuard: what happens around every call of a tool by a graph's ToolNode, whoever has built the graph.
 
 A call that the run's user has no permission for is refused with a failed result, before a person is asked to approve
-of it; what a tool returns passes the modules before a model sees it. Invariant: each ToolNode of a served graph has the
-guard, which is set once, because graphs are shared; who calls is known only at the call.
+of it; what a tool fails with loses its secrets before an author's wrappers see it, and what it returns passes the
+modules before a model sees it. Invariant: each ToolNode of a served graph has the guard, which is set once, because
+graphs are shared; who calls is known only at the call.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.messages.tool import ToolCall
 from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
 
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.at_work import agent_at_work
@@ -22,7 +22,9 @@ from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.agents.delegation import ASKS_AGENT
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
+from agentic_backend.agents.result_texts import with_texts
 from agentic_backend.agents.runtime_context import RuntimeContext, find_context
+from agentic_backend.agents.tool_failures import hide_secrets, without_secrets
 from agentic_backend.agents.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.errors import Forbidden
 from agentic_backend.mcp import policy_names
@@ -42,6 +44,8 @@ def guard_tools(graph: Graph) -> None:
             # Not by `wrap_tool_call`: the wrappers of middleware, such as the one that asks a person, come after this.
             node._run_one = _guarded(node, node._run_one)  # type: ignore[method-assign]
             node._arun_one = _guarded_async(node, node._arun_one)  # type: ignore[method-assign, assignment]
+            node._execute_tool_sync = _hiding(node._execute_tool_sync)  # type: ignore[method-assign]
+            node._execute_tool_async = _hiding_async(node._execute_tool_async)  # type: ignore[method-assign, assignment]
             node.is_guarded = True  # type: ignore[attr-defined]
 
 
@@ -132,7 +136,7 @@ def _guarded(node: ToolNode, run: Callable[..., Any]) -> Callable[..., Any]:
         refused = _refused(context, call, node.tools_by_name)
         if refused is not None:
             return refused
-        result = run(call, *args, **kwargs)
+        result = without_secrets(run(call, *args, **kwargs), _secrets_of(context))
         if context is None or context.filter_tool_result is None or context.loop is None:
             return result
         filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
@@ -147,7 +151,7 @@ def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callab
         refused = _refused(context, call, node.tools_by_name)
         if refused is not None:
             return refused
-        result = await run(call, *args, **kwargs)
+        result = without_secrets(await run(call, *args, **kwargs), _secrets_of(context))
         if context is None or context.filter_tool_result is None:
             return result
         if context.loop is asyncio.get_running_loop() or context.loop is None:
@@ -158,6 +162,37 @@ def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callab
             return await asyncio.wrap_future(filtering)
 
     return guarded
+
+
+def _hiding(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """`execute`, which wrappers of an author's call, so that they see no secret in what a tool fails with."""
+
+    def hiding(*args: Any, **kwargs: Any) -> Any:
+        context = find_context()
+        try:
+            return without_secrets(execute(*args, **kwargs), _secrets_of(context))
+        except GraphBubbleUp:
+            # No failure: what an interrupt asks, or a command of a graph within.
+            raise
+        except Exception as error:
+            hide_secrets(error, _secrets_of(context)())
+            raise
+
+    return hiding
+
+
+def _hiding_async(execute: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def hiding(*args: Any, **kwargs: Any) -> Any:
+        context = find_context()
+        try:
+            return without_secrets(await execute(*args, **kwargs), _secrets_of(context))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            hide_secrets(error, _secrets_of(context)())
+            raise
+
+    return hiding
 
 
 def _refused(context: RuntimeContext | None, call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage | None:
@@ -191,33 +226,12 @@ def _refusal(name: str, lacking: Collection[str]) -> str:
 async def _filtered(context: RuntimeContext, name: str, result: Any) -> Any:
     """`result` with its texts as the modules leave them."""
     assert context.filter_tool_result is not None
-    if isinstance(result, list):
-        return [await _filtered(context, name, each) for each in result]
-    if isinstance(result, Command) and isinstance(result.update, dict):
-        # A tool that hands over to another agent returns its result among the state's messages.
-        changed = {key: await _filtered_messages(context, name, value) for key, value in result.update.items()}
-        return replace(result, update=changed)
-    if isinstance(result, ToolMessage):
-        return result.model_copy(update={"content": await _filtered_content(context, name, result.content)})
-    return result
+    filtered: dict[str, str] = {}
+    with_texts(result, lambda _, text: filtered.setdefault(text, text))
+    for text in filtered:
+        filtered[text] = await context.filter_tool_result(name, text)
+    return with_texts(result, lambda _, text: filtered[text])
 
 
-async def _filtered_messages(context: RuntimeContext, name: str, value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    return [await _filtered(context, name, each) if isinstance(each, ToolMessage) else each for each in value]
-
-
-async def _filtered_content(context: RuntimeContext, name: str, content: str | Sequence[Any]) -> Any:
-    assert context.filter_tool_result is not None
-    if isinstance(content, str):
-        return await context.filter_tool_result(name, content)
-    blocks: list[Any] = []
-    for block in content:
-        if isinstance(block, str):
-            blocks.append(await context.filter_tool_result(name, block))
-        elif isinstance(block, dict) and isinstance(block.get("text"), str):
-            blocks.append(block | {"text": await context.filter_tool_result(name, block["text"])})
-        else:
-            blocks.append(block)
-    return blocks
+def _secrets_of(context: RuntimeContext | None) -> Callable[[], Sequence[str]]:
+    return context.known_secrets if context is not None else tuple

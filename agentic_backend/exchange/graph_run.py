@@ -102,6 +102,7 @@ class GraphRun:
         self._start = start
         self._context = context
         """The exchange's data for the agent and its tools."""
+        context.known_secrets = lambda: self.secrets
         self._first_tokens = (context.access_token, context.refresh_token)
         """The user's tokens at the start; during a run, newer ones come."""
         self._services = services
@@ -181,7 +182,7 @@ class GraphRun:
 
     @property
     def secrets(self) -> Sequence[str]:
-        """The secrets that the agent could have put into the text of an exception."""
+        """The secrets that the agent and its tools could have put into the text of an exception."""
         newest = (self._context.access_token, self._context.refresh_token)
         tokens = [*self._first_tokens, *newest, *self._context.tokens.latest]
         return [

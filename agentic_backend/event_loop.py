@@ -1,5 +1,5 @@
-"""The event loop: how late it is, work that runs beside a context, whether the current task is cancelled, and the loop
-of a command that serves nobody.
+"""The event loop: how late it is, work that runs beside a context or in a thread, whether the current task is
+cancelled, and the loop of a command that serves nobody.
 """
 
 import asyncio
@@ -10,14 +10,18 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from agentic_backend.kpi import Kpi
 
 _EVERY_S = 1.0
 _THREADS = "command-loop"
 
+# Looking through more, in characters or bytes, could be felt by others in the event loop.
+_LONGEST_IN_LOOP = 4_096
+
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class LoopBeat:
@@ -63,6 +67,13 @@ async def _measure(kpi: Kpi, beat: LoopBeat) -> None:
         began = clock()
         await asyncio.sleep(_EVERY_S)
         kpi.process.loop_lag(max(0.0, clock() - began - _EVERY_S))
+
+
+async def in_thread_if_long(length: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`work(*args)`, in a thread if `length`, which is what its time is linear in, is more than a few thousand."""
+    if length <= _LONGEST_IN_LOOP:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

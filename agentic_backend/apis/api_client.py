@@ -19,6 +19,7 @@ from langchain_core.tools import ToolException
 from agentic_backend.apis.operation import Request
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.event_loop import in_thread_if_long
 from agentic_backend.mcp.credentials import REFUSALS, Credentials, fixed_headers, refusal, unasked
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, known_origin
 
@@ -105,8 +106,9 @@ class ApiClient:
     async def _read(self, response: httpx.Response) -> str:
         most = _LONGEST_ERROR_BYTES if response.is_error else self._settings.max_response_bytes
         body = b"".join([chunk async for chunk in response.aiter_raw()])
-        # In a thread: a text of very many escapes takes long.
-        text = await asyncio.to_thread(self._credentials.redacted_text, _decoded(body, response.charset_encoding))
+        # A text of very many escapes takes long.
+        decoded = _decoded(body, response.charset_encoding)
+        text = await in_thread_if_long(len(decoded), self._credentials.redacted_text, decoded)
         shown = text.encode(errors="replace")
         if len(body) <= most and len(shown) <= most:
             return text

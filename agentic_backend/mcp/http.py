@@ -253,7 +253,7 @@ async def _whole(
                 if body.is_cut:
                     inbound.spend(len(data))
                 await asyncio.sleep(0)
-        said = inbound.read(body, asked, is_all=True)
+        said = await inbound.read(body, asked, is_all=True)
     except TooMuch:
         said = inbound.error(asked, "gave an answer without end")
     except TimeoutError:
@@ -279,7 +279,7 @@ async def _events(
         async for data in stream:
             dropped = 0
             for event in events.feed(data):
-                said = _said(event, inbound, asked)
+                said = await _said(event, inbound, asked)
                 if encoded := event.encoded(said):
                     yield encoded
                 dropped += said is None
@@ -299,8 +299,8 @@ async def _events(
     on_break()
 
 
-def _said(event: ServerSentEvent, inbound: Inbound, asked: RequestId | None) -> bytes | None:
+async def _said(event: ServerSentEvent, inbound: Inbound, asked: RequestId | None) -> bytes | None:
     data = event.data
     if event.name == b"endpoint":
         return None if data.is_cut or b"\n" in data.head else bytes(data.head)
-    return inbound.read(data, asked) if event.name == b"message" and data.size else None
+    return await inbound.read(data, asked) if event.name == b"message" and data.size else None

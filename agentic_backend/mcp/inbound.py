@@ -22,6 +22,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import Tool
 from pydantic_core import from_json
 
+from agentic_backend.event_loop import in_thread_if_long
 from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
 
@@ -109,7 +110,7 @@ class Inbound:
         finally:
             self._awaited.discard(request)
 
-    def read(self, message: Capped, answers: RequestId | None = None, *, is_all: bool = False) -> bytes | None:
+    async def read(self, message: Capped, answers: RequestId | None = None, *, is_all: bool = False) -> bytes | None:
         """The part of a message that MCP's client may read, as one line; None if there is none.
 
         `answers` is the request that the message must answer, if the transport knows it. `is_all`: no other message
@@ -127,8 +128,8 @@ class Inbound:
         if not isinstance(value, dict):
             return self.error(_id_around(message) or (answers if is_all else None), "gave an answer that can't be read")
         if "method" in value:
-            return self._asked(value, message)
-        return self._answered(value, message, answers)
+            return await self._asked(value, message)
+        return await self._answered(value, message, answers)
 
     def spend(self, size: int) -> None:
         """Count bytes that have come, or of a message that is still coming. Raises TooMuch."""
@@ -151,7 +152,7 @@ class Inbound:
         if _PROGRESS in notification:
             self.progress.take(notification)
 
-    def _asked(self, value: dict[str, Any], message: Capped) -> bytes | None:
+    async def _asked(self, value: dict[str, Any], message: Capped) -> bytes | None:
         """Pass a request of the server on to MCP's client; limited, since each costs an answer."""
         if value.get("id") is None:
             self._notified(bytes(message.head))
@@ -161,9 +162,9 @@ class Inbound:
         if message.size > _LONGEST_REQUEST or len(self._requests) >= _REQUESTS:
             return None
         self._requests.append(now)
-        return self._written(value)
+        return await self._written(value, message)
 
-    def _answered(self, value: dict[str, Any], message: Capped, answers: RequestId | None) -> bytes | None:
+    async def _answered(self, value: dict[str, Any], message: Capped, answers: RequestId | None) -> bytes | None:
         request = _id_of(value, message, answers)
         if request not in self._awaited or answers not in (None, request):
             return None
@@ -173,15 +174,29 @@ class Inbound:
             kept = {key: result[key] for key in _KEPT_OF_A_RESULT if key in result}
             if message.is_cut and not _cut(kept, message.size):
                 return self.error(request, f"gave an answer of {message.size} bytes; {MOST_BYTES} are read")
-            self._bound(kept)
             said["result"] = kept
         elif isinstance(error, dict) and isinstance(error.get("message"), str):
-            # Redacted first: of a credential across the cut, nothing would recognize the part before it.
-            told = self.credentials.redacted_text(error["message"])[:_LONGEST_ERROR]
-            said["error"] = {"code": error.get("code"), "message": told}
+            said["error"] = {"code": error.get("code"), "message": error["message"]}
         else:
             return self.error(request, "gave an answer that is none")
-        return self._written(said)
+        return await self._written(said, message)
+
+    async def _written(self, value: dict[str, Any], message: Capped) -> bytes | None:
+        """The bounded JSON of `value`, which was read from `message`, without credentials."""
+        try:
+            return await in_thread_if_long(len(message.head), self._bounded, value)
+        except ValueError:
+            return self.error(value.get("id"), "gave an answer that can't be read")
+
+    def _bounded(self, value: dict[str, Any]) -> bytes:
+        """Raises ValueError if `value` can't be JSON."""
+        match value:
+            case {"result": dict(result)}:
+                self._bound(result)
+            case {"error": {"message": str(told)} as error}:
+                # Redacted first: of a credential across the cut, nothing would recognize the part before it.
+                error["message"] = self.credentials.redacted_text(told)[:_LONGEST_ERROR]
+        return self.credentials.redacted(value)
 
     def _bound(self, result: dict[str, Any]) -> None:
         content, tools = result.get("content"), result.get("tools")
@@ -207,12 +222,6 @@ class Inbound:
             }
             log.warning("MCP tool left out", extra=fields)
         return kept
-
-    def _written(self, value: dict[str, Any]) -> bytes | None:
-        try:
-            return self.credentials.redacted(value)
-        except ValueError:
-            return self.error(value.get("id"), "gave an answer that can't be read")
 
 
 def _id_of(value: dict[str, Any], message: Capped, answers: RequestId | None) -> RequestId | None:

@@ -92,7 +92,7 @@ async def _read(
                 data = await output.receive()
                 dropped = 0
                 for line in lines.feed(data):
-                    said = inbound.read(line) if line.size else None
+                    said = await inbound.read(line) if line.size else None
                     if said is not None and (message := _parsed(said)) is not None:
                         await into.send(message)
                     dropped += said is None

@@ -1,21 +1,18 @@
 """The texts that modules search: those of a message's parts, and how a long one is searched."""
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from agentic_backend.event_loop import in_thread_if_long
 from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolResultPart, text_of
 
 Result = TypeVar("Result")
 
-# A search of a longer text could be felt by others in the event loop.
-_LONGEST_IN_LOOP = 4_096
-
 
 async def search(text: str, look: Callable[[str], Result]) -> Result:
     """`look(text)`, in a thread if the text is long. `look` takes time that is linear in the text's length."""
-    return look(text) if len(text) <= _LONGEST_IN_LOOP else await asyncio.to_thread(look, text)
+    return await in_thread_if_long(len(text), look, text)
 
 
 async def with_texts(parts: Sequence[Part], change: Callable[[str], str]) -> list[Part]:

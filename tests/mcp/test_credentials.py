@@ -82,14 +82,14 @@ def test_a_value_is_found_however_it_is_escaped() -> None:
     assert json.loads(credentials.redacted(value)) == {"a": REDACTED}
 
 
-def test_an_error_is_redacted_before_it_is_cut() -> None:
+async def test_an_error_is_redacted_before_it_is_cut() -> None:
     inbound = Inbound("raw", Credentials(["quokkaberry"]))
     for at in range(1985, 2001):
         answer = Capped()
         error = {"code": 1, "message": "x" * at + "quokkaberry" * 9}
         answer.add(json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode())
         with inbound.awaiting(1):
-            said = json.loads(inbound.read(answer) or b"")["error"]["message"]
+            said = json.loads(await inbound.read(answer) or b"")["error"]["message"]
         assert said == f"{'x' * at}{REDACTED}{REDACTED}"[:2000]
 
 
@@ -133,7 +133,7 @@ def test_what_is_a_credential_in_settings() -> None:
 
 
 @pytest.mark.parametrize("within", ["content", "structuredContent", "error"])
-def test_a_token_in_escapes_within_a_text_is_replaced(within: str) -> None:
+async def test_a_token_in_escapes_within_a_text_is_replaced(within: str) -> None:
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in TOKEN)
     texts = [json.dumps({"a": escaped}), "".join(f"&#{ord(sign)};" for sign in TOKEN), escaped.replace("\\", "%5c")]
     for text in [*texts, texts[0].replace("\\\\", "\\")]:
@@ -145,6 +145,6 @@ def test_a_token_in_escapes_within_a_text_is_replaced(within: str) -> None:
         inbound, answer = Inbound("echo", Credentials([TOKEN])), Capped()
         answer.add(json.dumps({"jsonrpc": "2.0", "id": 1, **said}).encode())
         with inbound.awaiting(1):
-            read = inbound.read(answer)
+            read = await inbound.read(answer)
         assert read is not None and REDACTED.encode() in read and b"before" in read
         assert b"0064" not in read and b"#100;" not in read

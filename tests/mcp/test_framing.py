@@ -77,12 +77,12 @@ def message(text: bytes) -> Capped:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_of_an_answer_that_is_cut_as_much_is_read_as_is_there(first: bool) -> None:
+async def test_of_an_answer_that_is_cut_as_much_is_read_as_is_there(first: bool) -> None:
     result = b'"result":{"content":[{"type":"text","text":"' + b"x" * (2 * MOST_BYTES) + b'"}]}'
     text = b'{"jsonrpc":"2.0","id":5,%s}' % result if first else b'{%s,"jsonrpc":"2.0","id":5}' % result
     inbound = Inbound("s", Credentials())
     with inbound.awaiting(5):
-        said = inbound.read(message(text))
+        said = await inbound.read(message(text))
     assert said is not None
     JSONRPCMessage.model_validate_json(said)
     note, cut = json.loads(said)["result"]["content"]
@@ -90,20 +90,19 @@ def test_of_an_answer_that_is_cut_as_much_is_read_as_is_there(first: bool) -> No
     assert cut["text"].startswith("xxx")
 
 
-def test_only_the_answer_to_an_open_request_is_let_in() -> None:
+async def test_only_the_answer_to_an_open_request_is_let_in() -> None:
     inbound = Inbound("s", Credentials())
     answer = message(b'{"jsonrpc":"2.0","id":"5","result":{"content":[]}}')
-    assert inbound.read(answer) is None
+    assert await inbound.read(answer) is None
     with inbound.awaiting(5), inbound.awaiting(6):
-        assert inbound.read(answer, 6) is None
-        assert inbound.read(answer, 5) is not None
+        assert await inbound.read(answer, 6) is None
+        assert await inbound.read(answer, 5) is not None
 
 
-def test_a_server_may_ask_now_and_then() -> None:
+async def test_a_server_may_ask_now_and_then() -> None:
     inbound = Inbound("s", Credentials())
     ping = message(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
-    passed = [said for said in (inbound.read(ping) for _ in range(1_000)) if said is not None]
+    passed = [said for _ in range(1_000) if (said := await inbound.read(ping)) is not None]
     assert 1 <= len(passed) <= 50
-    assert (
-        inbound.read(message(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"%s"}}' % (b"x" * 100_000))) is None
-    )
+    long = message(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"%s"}}' % (b"x" * 100_000))
+    assert await inbound.read(long) is None

@@ -33,33 +33,33 @@ NO_TOOLS: dict[str, Any] = {
 }
 
 
-def listed(*tools: Any) -> list[Any]:
+async def listed(*tools: Any) -> list[Any]:
     """The tools that MCP's client reads of a list with these `tools`."""
     answer, inbound = Capped(), Inbound("raw", Credentials())
     answer.add(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).encode())
     with inbound.awaiting(1):
-        said = inbound.read(answer)
+        said = await inbound.read(answer)
     assert said is not None
     read: list[Any] = json.loads(said)["result"]["tools"]
     return read
 
 
 @pytest.mark.parametrize("bad", NO_TOOLS.values(), ids=NO_TOOLS)
-def test_what_is_no_tool_is_left_out_of_the_list(bad: Any) -> None:
+async def test_what_is_no_tool_is_left_out_of_the_list(bad: Any) -> None:
     good = {"name": "good", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}}
-    assert listed(bad, good, bad) == [good]
+    assert await listed(bad, good, bad) == [good]
 
 
-def test_a_schema_may_have_numbers_of_any_size() -> None:
+async def test_a_schema_may_have_numbers_of_any_size() -> None:
     tool = {"name": "count", "inputSchema": {"type": "object", "properties": {"n": {"maximum": 2**64}}}}
-    assert listed(tool) == [tool]
+    assert await listed(tool) == [tool]
 
 
-def test_of_too_many_annotations_none_is_read() -> None:
+async def test_of_too_many_annotations_none_is_read() -> None:
     tool = {"name": "noted", "inputSchema": SCHEMA}
-    assert listed({**tool, "annotations": {f"x{number}": 1 for number in range(257)}}) == [tool]
+    assert await listed({**tool, "annotations": {f"x{number}": 1 for number in range(257)}}) == [tool]
     few = {**tool, "annotations": {f"x{number}": 1 for number in range(256)}}
-    assert listed(few) == [few]
+    assert await listed(few) == [few]
 
 
 async def test_a_server_with_a_tool_that_is_none_is_there_with_its_others() -> None:

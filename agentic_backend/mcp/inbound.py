@@ -22,6 +22,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import Tool
 from pydantic_core import from_json
 
+from agentic_backend.config.json_bounds import has_too_many_values
 from agentic_backend.event_loop import in_thread_if_long
 from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
@@ -120,6 +121,8 @@ class Inbound:
         if not message.is_cut and _NOTIFICATION.match(message.head):
             self._notified(bytes(message.head))
             return None
+        if has_too_many_values(message.head):
+            return self.error(_id_around(message) or (answers if is_all else None), "gave an answer of too many values")
         try:
             value = from_json(message.head, allow_partial="trailing-strings" if message.is_cut else False)
         except ValueError:

@@ -99,6 +99,16 @@ async def test_only_the_answer_to_an_open_request_is_let_in() -> None:
         assert await inbound.read(answer, 5) is not None
 
 
+@pytest.mark.parametrize("ends", [True, False])
+async def test_an_answer_of_too_many_values_fails_its_call_at_once(ends: bool) -> None:
+    inbound = Inbound("s", Credentials())
+    text = b'{"jsonrpc":"2.0","id":5,"result":{"content":[%s' % (b"[]," * 700_000)
+    with inbound.awaiting(5):
+        said = await inbound.read(message(text + b"0]}}" if ends else text * 2))
+    assert said is not None
+    assert json.loads(said)["error"]["message"] == "The MCP server 's' gave an answer of too many values."
+
+
 async def test_a_server_may_ask_now_and_then() -> None:
     inbound = Inbound("s", Credentials())
     ping = message(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentic_backend.config.json_bounds import MOST_VALUES
 from agentic_backend.errors import BadFrame
 from agentic_backend.transports.json_object import decode_object
 
@@ -59,3 +60,11 @@ def test_garbage_raises_nothing_but_bad_frame(data: bytes | str) -> None:
         decode_object(data)
     except BadFrame as refused:
         assert refused.content
+
+
+def test_of_too_many_values_nothing_is_parsed() -> None:
+    sent = b"[" + b"[]," * MOST_VALUES
+    with pytest.raises(BadFrame, match=f"more than {MOST_VALUES} values"):
+        decode_object(sent)
+    with pytest.raises(BadFrame, match="more than"):
+        decode_object(sent.decode())

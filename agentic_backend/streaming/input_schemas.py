@@ -7,6 +7,7 @@ import orjson
 from langgraph.types import Interrupt
 
 from agentic_backend.errors import LimitReached
+from agentic_backend.inlined_schema import UnusableSchema, inlined_schema
 from agentic_backend.streaming.json_form import json_form
 
 Schema = Mapping[str, Any]
@@ -17,6 +18,15 @@ _LONGEST_SCHEMA = 64 * 1024
 def answer_schema(interrupt: Interrupt) -> dict[str, Any] | None:
     """The schema of the answer to a question, as the graph gave it."""
     return _shown(interrupt.response_schema)
+
+
+def require_usable(schema: Schema) -> None:
+    """Raises UnusableSchema if it is none, or leads nowhere: no answer could be checked. Call it in a thread."""
+    try:
+        inlined_schema(schema)
+    except UnusableSchema as error:
+        # The author is told of the last cause.
+        raise UnusableSchema(f"The agent asks a person with an unusable schema: {error}") from None
 
 
 def args_schema(interrupt: Interrupt) -> dict[str, Any] | None:
@@ -73,7 +83,7 @@ def _property(interrupt: Interrupt, schema: Schema | None, name: str) -> Schema 
 
 def _resolved(interrupt: Interrupt, schema: Schema) -> Schema:
     reference = schema.get("$ref")
-    found = _definitions(interrupt).get(reference.rsplit("/", 1)[1]) if isinstance(reference, str) else schema
+    found = _definitions(interrupt).get(reference.rpartition("/")[2]) if isinstance(reference, str) else schema
     return found if isinstance(found, Mapping) else {}
 
 

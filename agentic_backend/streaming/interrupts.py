@@ -37,8 +37,14 @@ class Form(Protocol):
 
 
 def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
-    """All requests of a paused graph, each call with a unique id; None if there are none."""
+    """All requests of a paused graph, each call with a unique id; None if there are none.
+
+    Raises LimitReached and UnusableSchema if they can't be shown or answered; call it in a thread.
+    """
     distinct = list({interrupt.id: interrupt for interrupt in interrupts}.values())
+    questions = [form for form in map(_form_of, distinct) if isinstance(form, Question)]
+    for question in questions:
+        question.require_answerable()
     asked = [
         (place(interrupt, index), request)
         for interrupt in distinct
@@ -54,7 +60,7 @@ def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
                 request = request.model_copy(update={"call_id": name})
             taken.add(str(request.call_id))
         requests.append(request)
-    titles = (form.title for form in map(_form_of, distinct) if isinstance(form, Question))
+    titles = (question.title for question in questions)
     return HumanRequests(title=next(filter(None, titles), None), requests=requests) if requests else None
 
 

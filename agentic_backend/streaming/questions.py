@@ -8,7 +8,7 @@ from langgraph.types import Interrupt
 
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.stores.records import HumanDecision
-from agentic_backend.streaming.input_schemas import answer_schema
+from agentic_backend.streaming.input_schemas import answer_schema, require_usable
 from agentic_backend.streaming.json_form import value_form
 from agentic_backend.streaming.wording import items, worded
 
@@ -41,6 +41,11 @@ class Question:
             allowed=["answer"],
         )
         return [request]
+
+    def require_answerable(self) -> None:
+        """Raises UnusableSchema if no answer could be checked; call it in a thread."""
+        if (schema := answer_schema(self._interrupt)) is not None:
+            require_usable(schema)
 
     @property
     def title(self) -> str | None:

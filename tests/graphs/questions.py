@@ -44,6 +44,13 @@ numbers = _repeating({"question": "How many?", "options": [1, 2, 3]})
 truths = _repeating({"question": "Rain?", "choices": [True, False]}, {"type": "boolean"})
 named = _repeating({"question": "Which?", "options": [{"value": "a"}, {"value": "b", "name": "B"}]})
 unnamed = _repeating({"question": "Which?", "options": [{"colour": "red"}, {"colour": "blue"}]})
+lost = _repeating("Where?", {"properties": {"to": {"$ref": "#/$defs/Lost"}}})
+elsewhere = _repeating("Where?", {"$ref": "https://example.org/schema"})
+no_schema = _repeating("Where?", {"type": "object", "properties": 7})
+no_type = _repeating("Where?", {"type": "place"})
+_LEVELS = {f"l{number}": {"allOf": [{"$ref": f"#/$defs/l{number + 1}"}] * 2} for number in range(40)}
+doubling = _repeating("Where?", {"$defs": {**_LEVELS, "l40": {"type": "string"}}, "$ref": "#/$defs/l0"})
+within_itself = _repeating("Where?", {"properties": {"via": {"$ref": "#"}, "to": {"type": "string"}}})
 huge = _repeating("x", {"type": "string", "enum": ["y" * 100_000]})
 
 

@@ -26,6 +26,12 @@ ONCE = (
     "named",
     "unnamed",
     "huge",
+    "lost",
+    "elsewhere",
+    "no_schema",
+    "no_type",
+    "doubling",
+    "within_itself",
 )
 OFTEN = ("thrice", "until_valid", "parallel", "many", "asking_tool", "question_then_batch")
 AGENTS = entries("questions", *ONCE, *OFTEN)
@@ -76,6 +82,33 @@ async def test_a_schema_that_is_too_large_to_be_shown_ends_the_exchange(client: 
     error = await waiting(client, "huge")
     assert (error["code"], error["retryable"]) == ("limit_reached", False)
     assert "64 KiB" in error["content"]
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "why"),
+    [
+        ("lost", "the reference '#/$defs/Lost' leads nowhere"),
+        ("elsewhere", "the reference 'https://example.org/schema' leads"),
+        ("no_schema", "a part of it is no JSON Schema"),
+        ("no_type", "'type' is no type of JSON Schema"),
+        ("doubling", "its schema is too large, with what its references stand for"),
+    ],
+)
+async def test_a_schema_by_which_no_answer_can_be_checked_ends_the_exchange(
+    client: ChatClient, caplog: pytest.LogCaptureFixture, agent_id: str, why: str
+) -> None:
+    error = await waiting(client, agent_id)
+    assert error["code"] == "internal"
+    assert f"The agent asks a person with an unusable schema: {why}" in error["detail"]["text"]
+    assert "exchange failed" in caplog.messages
+
+
+async def test_a_schema_within_itself_is_followed_to_any_depth(client: ChatClient) -> None:
+    event = await waiting(client, "within_itself")
+    wrong = {"to": "Rome", "via": {"to": "Bern", "via": {"to": 7}}}
+    refused = await answer(client, event, wrong)
+    assert refused["code"] == "bad_frame" and "via.via.to" in refused["content"]
+    assert said(client, await answer(client, event, {"to": "Rome"})) == 'dict {"to": "Rome"}'
 
 
 async def test_what_is_no_json_is_shown_in_its_json_form(client: ChatClient) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from agentic_backend.errors import AgenticError, SessionNotFound
+from agentic_backend.errors import SessionNotFound
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.stores.base import Store
+from agentic_backend.telemetry.causes import because_of
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +66,7 @@ class Housekeeping:
                     done = await chore.work(self._batch)
             except Exception as error:
                 # If the loop ended, no chore would ever be done again.
-                code = error.code if isinstance(error, AgenticError) else None
-                fields = {"chore": chore.name, "code": code}
-                log.warning("chore failed", exc_info=None if code else error, extra=fields)
+                log.warning("chore failed", **because_of(error, chore=chore.name))
                 self._kpi.sessions.chore(chore.name, "failed", 0)
                 return
             self._kpi.sessions.chore(chore.name, "ok", done)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from contextlib import suppress
 
-from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.errors import StoreUnavailable
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.exchange.boundary_events import show_deletion
 from agentic_backend.exchange.instance import Instance
@@ -24,6 +24,7 @@ from agentic_backend.sessions.recovery import Recovery
 from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.telemetry.causes import because_of
 
 log = logging.getLogger(__name__)
 
@@ -168,9 +169,8 @@ class Maintenance:
         try:
             return bool(await end(record))
         except Exception as error:
-            code = error.code if isinstance(error, AgenticError) else None
-            log_fields = {"exchange_id": record.id, "session_id": record.session_id, "code": code}
-            log.warning("overdue exchange not ended", exc_info=None if code else error, extra=log_fields)
+            told = because_of(error, exchange_id=record.id, session_id=record.session_id)
+            log.warning("overdue exchange not ended", **told)
             return False
 
     async def _count_waiting(self) -> None:
@@ -206,10 +206,7 @@ async def _forever(purpose: str, every_s: float, work: Callable[[], Awaitable[No
         except Exception as error:
             # If the loop ended, nothing would maintain this instance's exchanges or recover those of others.
             if not is_failing:
-                code = error.code if isinstance(error, AgenticError) else None
-                log.warning(
-                    "maintenance fails", exc_info=None if code else error, extra={"purpose": purpose, "code": code}
-                )
+                log.warning("maintenance fails", **because_of(error, purpose=purpose))
             is_failing = True
         else:
             if is_failing:

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED
 from agentic_backend.stores.base import FencedOut
 from agentic_backend.stores.records import ExchangeRecord
+from agentic_backend.telemetry.causes import because_of
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,5 @@ class Recovery:
         try:
             await self._resume(record)
         except Exception as error:
-            code = error.code if isinstance(error, AgenticError) else None
-            told = {**log_fields, "code": code}
-            log.warning("interrupted exchange not resumed", exc_info=None if code else error, extra=told)
+            log.warning("interrupted exchange not resumed", **because_of(error, **log_fields))
         return True

@@ -14,6 +14,7 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.schema import Upgraded
+from agentic_backend.telemetry.causes import because_of
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +81,7 @@ class Upgrading:
     def _tell_failure(self, error: Exception) -> None:
         """Tell it once, until a step succeeds."""
         if not self._is_failing:
-            code = error.code if isinstance(error, AgenticError) else None
-            log.warning("database upgrade fails", exc_info=None if code else error, extra={"code": code})
+            log.warning("database upgrade fails", **because_of(error))
 
     def _tell(self, done: Upgraded) -> None:
         if done.name is None:

@@ -18,6 +18,7 @@ from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
+from agentic_backend.telemetry.causes import because_of
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.chat_runs.events import (
     AgentSummary,
@@ -158,9 +159,7 @@ class RunFollower:
             return await self._door.trust.of(self._user, exchange_id)
         except Exception as error:
             # The run has ended all the same: its session was deleted, the store is away, or the summary has a bug.
-            code = error.code if isinstance(error, AgenticError) else None
-            log_fields = {"exchange_id": exchange_id, "code": code}
-            log.warning("run without a trust summary", exc_info=None if code else error, extra=log_fields)
+            log.warning("run without a trust summary", **because_of(error, exchange_id=exchange_id))
             return None
 
     async def _failure(self, final: Final, trust: TrustSummary | None) -> RunFailure | None:

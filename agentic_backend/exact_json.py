@@ -9,7 +9,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from agentic_backend.normal_form import clean
+from agentic_backend.normal_form import has_halves
 
 _MOST_BITS = 63
 _MOST_DIGITS = len(str(2**_MOST_BITS)) + 1
@@ -24,7 +24,7 @@ class Inexact(ValueError):
 def is_exact(scalar: str | float) -> bool:
     """Whether a text, an integer or a float has a JSON form of its own."""
     if isinstance(scalar, str):
-        return clean(scalar) == scalar
+        return not has_halves(scalar)
     return math.isfinite(scalar) if isinstance(scalar, float) else scalar.bit_length() <= _MOST_BITS
 
 

@@ -24,6 +24,7 @@ from agentic_backend.agents.authors_tools import authors_tool
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.agents.class_path import ClassPathError
+from agentic_backend.agents.clean_values import clean_writes
 from agentic_backend.agents.entry_parts import is_code_name
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.graph_context import graph_context
@@ -187,6 +188,7 @@ class AgentFlow:
         graph.store = self.graph_store()
         make_current(self.runtime_context)
         keep_questions_apart()
+        clean_writes()
         stream = graph.astream(
             dict(given) if isinstance(given, Mapping) else given,
             config,

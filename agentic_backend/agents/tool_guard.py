@@ -19,6 +19,7 @@ from langgraph.prebuilt import ToolNode
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.at_work import agent_at_work
 from agentic_backend.agents.channel_forms import Graph
+from agentic_backend.agents.clean_values import clean_value
 from agentic_backend.agents.delegation import ASKS_AGENT
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.result_marks import FORBIDDEN
@@ -136,7 +137,7 @@ def _guarded(node: ToolNode, run: Callable[..., Any]) -> Callable[..., Any]:
         refused = _refused(context, call, node.tools_by_name)
         if refused is not None:
             return refused
-        result = without_secrets(run(call, *args, **kwargs), _secrets_of(context))
+        result = without_secrets(clean_value(run(call, *args, **kwargs)), _secrets_of(context))
         if context is None or context.filter_tool_result is None or context.loop is None:
             return result
         filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
@@ -151,7 +152,7 @@ def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callab
         refused = _refused(context, call, node.tools_by_name)
         if refused is not None:
             return refused
-        result = without_secrets(await run(call, *args, **kwargs), _secrets_of(context))
+        result = without_secrets(clean_value(await run(call, *args, **kwargs)), _secrets_of(context))
         if context is None or context.filter_tool_result is None:
             return result
         if context.loop is asyncio.get_running_loop() or context.loop is None:

@@ -27,7 +27,6 @@ from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.kpi import Kpi
-from agentic_backend.normal_form import clean
 from agentic_backend.policy.compaction import Measure, Turn, divided, request, shortened
 from agentic_backend.policy.session_log import history_compacted
 from agentic_backend.policy.token_counts import TokenCounter, TokenCounts, context_tokens
@@ -276,7 +275,7 @@ class Compactor:
             async with asyncio.timeout(self.timeout_s):
                 answer = await self._ledger.ask(model, asked, payer, "summary")
             # In a thread, because a model may answer with any length.
-            text = await asyncio.to_thread(lambda: shortened(clean(answer.text), most, count))
+            text = await asyncio.to_thread(lambda: shortened(answer.text, most, count))
         except Exception as error:
             # A provider may raise anything. Its text may quote the conversation.
             log.warning("history not summarised", extra={"session_id": payer.session_id, "error": type(error).__name__})

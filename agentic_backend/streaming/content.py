@@ -135,7 +135,7 @@ def parts_of(message: AIMessage, *, is_streamed: bool = False) -> list[Part]:
     The text of a message that `is_streamed` is not cut: it has been shown, and ModelStream bounds it.
     """
     media = media_of(beside_text(message))
-    texts = [clean(delta_of(message)[1]), *map(clean, [*_spoken(message), *media.notes])]
+    texts = [delta_of(message)[1], *_spoken(message), *media.notes]
     text = "\n\n".join(filter(None, texts))
     if not is_streamed:
         text = bounded(text, LONGEST_TEXT)
@@ -171,7 +171,7 @@ def server_tools_of(blocks: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _server_tool(block: Mapping[str, Any]) -> str:
     is_call = block.get("type") in ("server_tool_call", "server_tool_call_chunk")
-    return clean(_text(block.get("name")))[:64] if is_call else ""
+    return _text(block.get("name"))[:64] if is_call else ""
 
 
 def _images_of(message: BaseMessage) -> list[Mapping[str, Any]]:
@@ -207,14 +207,14 @@ def as_chunk(message: AIMessage) -> AIMessageChunk:
 def calls_of(message: AIMessage) -> list[ToolCallPart]:
     """The calls of a model message; invalid JSON arguments are kept as text, so that clients can show the call."""
     calls = [
-        ToolCallPart(call_id=clean(call["id"] or ""), name=clean(call["name"]), args=_args(call["args"]))
+        ToolCallPart(call_id=call["id"] or "", name=call["name"], args=_args(call["args"]))
         for call in message.tool_calls
     ]
     calls += [
         ToolCallPart(
-            call_id=clean(call["id"]),
-            name=clean(call["name"] or ""),
-            args={INVALID: bounded(clean(call["args"] or ""))},
+            call_id=call["id"],
+            name=call["name"] or "",
+            args={INVALID: bounded(call["args"] or "")},
         )
         for call in message.invalid_tool_calls
         if call["id"]
@@ -232,10 +232,10 @@ def result_of(message: ToolMessage, latency_ms: int | None) -> ToolResultPart:
     content = message.content
     text = content if isinstance(content, str) else _joined(content)
     return ToolResultPart(
-        call_id=clean(message.tool_call_id),
+        call_id=message.tool_call_id,
         ok=message.status != "error",
         latency_ms=latency_ms,
-        content=clean(bounded(text)),
+        content=bounded(text),
     )
 
 
@@ -339,7 +339,7 @@ def model_name(told: object) -> str | None:
 
 def agent_of(message: AIMessage) -> dict[str, Any]:
     """The name of the agent that speaks within the graph, if it has one, as the extras of its rows."""
-    return {"agent": clean(message.name)} if message.name else {}
+    return {"agent": message.name} if message.name else {}
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:

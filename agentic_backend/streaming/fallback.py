@@ -10,7 +10,6 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.streaming.content import bounded, parts_of, result_of, text_in
@@ -121,5 +120,5 @@ class Fallback:
 def _said(message: BaseMessage) -> list[Part]:
     if isinstance(message, AIMessage):
         return parts_of(message)
-    text = result_of(message, None).content if isinstance(message, ToolMessage) else clean(bounded(text_in(message)))
+    text = result_of(message, None).content if isinstance(message, ToolMessage) else bounded(text_in(message))
     return [TextPart(text=text)] if text else []

@@ -104,8 +104,9 @@ class _Walk:
         if depth > _DEEPEST or self.values > self._most:
             raise ValueError
         if value is None or (isinstance(value, bool | str | int | float) and not isinstance(value, Enum)):
-            self.is_exact = self.is_exact and (value is None or is_exact(value))
-            return _scalar(value)
+            form = _scalar(value)
+            self.is_exact = self.is_exact and (form == value if isinstance(value, str | None) else is_exact(value))
+            return form
         parts = _parts_of(value)
         if parts is None:
             return self.form(value.value, depth + 1) if isinstance(value, Enum) else _named(value)
@@ -113,7 +114,7 @@ class _Walk:
             raise ValueError
         self._around.add(id(value))
         if isinstance(parts, Mapping):
-            form: Any = {_key(key): self.form(item, depth + 1) for key, item in parts.items()}
+            form = {_key(key): self.form(item, depth + 1) for key, item in parts.items()}
             # Of two keys with one form, one hides the other.
             self.is_exact = self.is_exact and len(form) == len(parts) and all(map(_is_exact_key, parts))
         else:
@@ -144,7 +145,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _is_exact_key(key: Any) -> bool:
-    return not isinstance(key, str) or is_exact(str(key))
+    return not isinstance(key, str) or clean(str(key)) == key
 
 
 def _named(value: Any) -> Any:

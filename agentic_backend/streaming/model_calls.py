@@ -21,6 +21,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
+from agentic_backend.agents.clean_values import clean_value
 from agentic_backend.agents.model_failures import ModelFailures
 from agentic_backend.agents.provider_failures import failure_type
 from agentic_backend.streaming.call_spans import chat_span, end_chat, fail_span
@@ -142,7 +143,8 @@ class ModelCalls(ModelFailures):
         self._begin_call(run_id, metadata or {}, [HumanMessage(prompt) for prompt in prompts], is_seen=False)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        message = message_of(response)
+        # In place, before anybody gets it.
+        message = clean_value(message_of(response))
         self._note_end(run_id, message if isinstance(message, AIMessage) else None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:

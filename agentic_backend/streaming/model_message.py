@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart
 from agentic_backend.streaming.drafts import CompleteDraft, MessageDrafts, TextDraft, citing
@@ -49,9 +48,7 @@ class ModelMessage(NamedTuple):
         return cls(
             parts=parts,
             rest=TextDraft(text_block, Channel.OBSERVATION, rest) if rest and text_block is not None else None,
-            thought=drafts.said(Channel.THOUGHT, [TextPart(text=clean(thought))], beside, thought_block)
-            if thought
-            else None,
+            thought=drafts.said(Channel.THOUGHT, [TextPart(text=thought)], beside, thought_block) if thought else None,
             text=text,
             calls=drafts.calling(calls, metadata) if calls else None,
             finish_reason=metadata.finish_reason,

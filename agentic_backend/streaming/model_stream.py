@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGenerationChunk, LLMResult
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
+from agentic_backend.streaming.chunk_texts import ChunkTexts
 from agentic_backend.streaming.model_calls import ModelCall, ModelCalls, is_hidden, is_shown, message_of
 from agentic_backend.streaming.response_calls import ResponseCalls, ResponseIds
 from agentic_backend.streaming.said import Said, SaidByCall
@@ -36,7 +37,7 @@ _PASS = 2
 class _Streamed:
     """A call that streams."""
 
-    __slots__ = ("call", "checked_in", "folding", "ids", "passed", "run_id", "said")
+    __slots__ = ("call", "checked_in", "folding", "ids", "passed", "run_id", "said", "texts")
 
     def __init__(self, run_id: UUID, call: _Call | None, said: Said, ids: ResponseIds) -> None:
         self.run_id = run_id
@@ -44,6 +45,8 @@ class _Streamed:
         self.ids = ids
         # Its graph's namespace and its metadata; None if it is hidden.
         self.call = call
+        # Cleans its chunks.
+        self.texts = ChunkTexts()
         # Folds the chunks that LangChain collects.
         self.folding = ChunkFolding()
         # How many of its chunks have not waited for other streams.
@@ -167,6 +170,8 @@ class ModelStream(ModelCalls):
         if streamed is None or streamed.run_id is not run_id:
             streamed = self._newest = self._streaming(run_id)
         message = chunk.message
+        if isinstance(message, AIMessageChunk):
+            streamed.texts.put_into(message)
         if isinstance(message, AIMessage):
             # A hidden call takes memory too.
             streamed.said.add(message)

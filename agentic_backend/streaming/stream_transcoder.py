@@ -192,11 +192,11 @@ class StreamTranscoder:
         if thought:
             if writing.thought_block is None:
                 writing.thought_block = self._new_block(at)
-            drafts.append(TextDraft(writing.thought_block, Channel.THOUGHT, clean(thought)))
+            drafts.append(TextDraft(writing.thought_block, Channel.THOUGHT, thought))
         if text and not self._waits_for_json(writing):
             if writing.text_block is None:
                 writing.text_block, text = self._new_block(at), writing.text
-            drafts.append(TextDraft(writing.text_block, _channel(writing.place), clean(text)))
+            drafts.append(TextDraft(writing.text_block, _channel(writing.place), text))
         return drafts
 
     def _waits_for_json(self, writing: Writing) -> bool:
@@ -363,7 +363,7 @@ class StreamTranscoder:
         held = self._texts.last
         if held is None or held.handed_over or message.tool_calls:
             return False
-        if held.text not in (clean(delta_of(message)[1]), text_of(parts_of(message))):
+        if held.text not in (delta_of(message)[1], text_of(parts_of(message))):
             return False
         self._texts.replace(held, held._replace(message_id=message.id, handed_over=True))
         self._fallback.changed(message.id, held.draft.message.parts)

@@ -8,7 +8,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
 from agentic_backend.growing_text import GrowingText
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content import delta_of, parts_of, text_in
 from agentic_backend.streaming.media import is_media
@@ -77,10 +76,7 @@ class Writing:
 
     def rest_of(self, text: str) -> str | None:
         """What `text`, a complete one, adds to that of this message so far; None if it begins otherwise."""
-        if self._text.begins(text):
-            return text[self._text.length :]
-        streamed = clean(self.text)
-        return text[len(streamed) :] if text.startswith(streamed) else None
+        return text[self._text.length :] if self._text.begins(text) else None
 
     @property
     def text(self) -> str:

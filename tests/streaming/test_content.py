@@ -8,8 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 
@@ -27,7 +25,6 @@ from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.content import (
     as_chunk,
     calls_of,
-    clean,
     delta_of,
     finish_reason_of,
     model_of,
@@ -185,7 +182,6 @@ def test_calls_keep_their_ids_names_and_arguments() -> None:
         ("", ""),
         (["Hi", {"type": "text", "text": "there"}], "Hi\nthere"),
         ([{"type": "image", "url": "https://example.org/a.png"}, {"other": 1}], "[image]\n[content]"),
-        ("\ud800", "\ufffd"),
     ],
 )
 def test_a_result_is_shown_as_text(content: Any, shown: str) -> None:
@@ -281,17 +277,6 @@ LOOP += [LOOP, LOOP]
 def test_any_value_becomes_json(value: Any, shown: dict[str, Any]) -> None:
     assert plain(value) == shown
     json.dumps(plain(value)).encode()
-
-
-@given(st.text(st.characters(categories=["Cs", "L", "So"])), st.text(st.characters(categories=["Cs", "L"])))
-def test_a_text_is_cleaned_in_pieces_as_it_is_as_a_whole(first: str, second: str) -> None:
-    assert clean(first) + clean(second) == clean(first + second)
-    clean(first).encode()
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_text_that_can_be_sent_stays_as_it_is(text: str) -> None:
-    assert clean(text) == text
 
 
 def stored(role: Role, channel: Channel, parts: Sequence[Part], **metadata: Any) -> MessageRecord:

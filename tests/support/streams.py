@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 from agentic_backend.agents.agent_flow import StreamPart
 
 NAMESPACES = [(), ("a:1",), ("b:2",), ("a:1", "c:3")]
-TEXTS = st.text(st.sampled_from("ab \n\u00e9\u4e2d\ud83d\ude00\ud800"), max_size=5)
+TEXTS = st.text(st.sampled_from("ab \n\u00e9\u4e2d\U0001f600"), max_size=5)
 
 
 @dataclass

@@ -70,7 +70,7 @@ class _Walk:
     def _container(self, value: Any, depth: int) -> Any:
         if isinstance(value, dict):
             return self._mapping(value, depth)
-        if isinstance(value, list | tuple | set | frozenset):
+        if isinstance(value, list | tuple | set | frozenset | deque):
             items = [self.cleaned(item, depth) for item in value]
             return value if all(map(_is_same, items, value)) else _like(value, items)
         if isinstance(value, BaseModel):
@@ -86,7 +86,7 @@ class _Walk:
         return value
 
     def _mapping(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
-        keys = [clean(key) if type(key) is str else key for key in value]
+        keys = [self.cleaned(key, depth) if isinstance(key, str | tuple) else key for key in value]
         changed = self._changed(value, depth)
         if not changed and all(map(_is_same, keys, value)):
             return value
@@ -94,7 +94,7 @@ class _Walk:
         cleaned.clear()
         taken = set(value)
         for key, (given, item) in zip(keys, value.items(), strict=True):
-            while key is not given and key in taken:
+            while key is not given and isinstance(key, str) and key in taken:
                 key += "\ufffd"
             taken.add(key)
             cleaned[key] = changed.get(given, item)

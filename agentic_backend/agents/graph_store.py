@@ -25,6 +25,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from agentic_backend.agents.clean_values import clean_value
 from agentic_backend.errors import LimitReached
 from agentic_backend.event_loop import running_loop
 from agentic_backend.stores.base import Store
@@ -164,7 +165,7 @@ class _Written:
         if max(len(self.namespace), len(self.key)) > _LONGEST_PLACE:
             raise LimitReached(f"The agent's store: a namespace and a key have at most {_LONGEST_PLACE} characters.")
         is_larger = _is_surely_larger(op.value, _LARGEST_VALUE)
-        self.value = None if op.value is None or is_larger else _json(op.value)
+        self.value = None if op.value is None or is_larger else _json(clean_value(op.value))
         if is_larger or (self.value is not None and len(self.value.encode()) > _LARGEST_VALUE):
             raise LimitReached(f"The agent's store: a value has at most {_LARGEST_VALUE} bytes of JSON.")
         self.id = item_id(owner, self.namespace, self.key)

@@ -18,8 +18,8 @@ from agentic_backend.streaming.content import is_only_text
 _STREAMED = ("content", "additional_kwargs", "tool_call_chunks")
 """The fields that LangChain adds up; what it reads from them is read again from the sum."""
 _READ = ("response_metadata", "tool_calls", "invalid_tool_calls")
-# What tells LangChain where a block belongs.
-_PLACE = ("type", "index")
+# What comes whole in one chunk.
+_WHOLE = ("id", "name", "type", "index")
 # Deeper than any block.
 _DEEPEST = 16
 
@@ -61,16 +61,18 @@ class ChunkTexts:
             return clean_value(value)
         if isinstance(value, dict):
             return {
-                clean_value(key): self._cleaned(item, (*path, str(key))) if item else item
+                clean_value(key): clean_value(item) if key in _WHOLE else self._cleaned(item, (*path, str(key)))
                 for key, item in value.items()
             }
         if isinstance(value, list):
             cleaned = []
             for item in value:
-                place = _place_of(item)
+                place = _place_of(item, path)
                 if self._halves and path == ("content",):
                     cleaned += self._ended_by(place)
-                cleaned.append(self._cleaned(item, (*path, place)))
+                # Of calls, a chunk without an index is a whole one.
+                is_piece = place or path != ("tool_call_chunks",)
+                cleaned.append(self._cleaned(item, (*path, place)) if is_piece else clean_value(item))
             return cleaned
         return clean_value(value)
 
@@ -110,8 +112,12 @@ def _is_clean(value: Any) -> bool:
     return not isinstance(value, list) or all(map(_is_clean, value))
 
 
-def _place_of(item: object) -> _Place:
-    return tuple((name, item[name]) for name in _PLACE if name in item) if isinstance(item, Mapping) else ()
+def _place_of(item: object, path: _Path) -> _Place:
+    """What tells where a block belongs; a provider tells the type of a call in its first piece only."""
+    named = ("type", "index") if path == ("content",) else ("index",)
+    return (
+        tuple((name, item[name]) for name in named if item.get(name) is not None) if isinstance(item, Mapping) else ()
+    )
 
 
 def _is_next(place: _Place, before: _Path) -> bool:

@@ -1,7 +1,7 @@
 """Whatever holds a text that is no text, the text is cleaned, and what is clean stays the object that it is."""
 
 import operator
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -30,6 +30,7 @@ class Pair(NamedTuple):
 
 VALUES: list[Any] = [
     *(lambda text: text, lambda text: [1, {"a": (text, b"\xff", None)}], lambda text: {text: {text}}, Note),
+    *(lambda text: deque([text]), lambda text: {(text, 1): text}),
     *(lambda text: Pair(text, 1), lambda text: OrderedDict(a=text), lambda text: Document(page_content=text)),
     *(lambda text: Send("node", {"a": text}), lambda text: Command(update={"a": [text]}, goto=[Send("node", text)])),
     lambda text: ToolMessage([{"type": "text", "text": text}], tool_call_id=text, artifact={text: [text]}),

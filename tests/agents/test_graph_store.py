@@ -44,6 +44,12 @@ async def test_an_item_needs_a_namespace(store: GraphStore, op: Op) -> None:
     assert await store.abatch([SearchOp(())]) == [[]]
 
 
+async def test_texts_that_no_store_can_hold_are_cleaned(store: GraphStore) -> None:
+    await store.aput(("files",), "k", {"names": ["caf\udce9\x00"]})
+    found = await store.aget(("files",), "k")
+    assert found is not None and found.value == {"names": ["caf\ufffd\ufffd"]}
+
+
 async def test_a_batch_has_a_bound(store: GraphStore) -> None:
     with pytest.raises(LimitReached, match="at most 1000 operations"):
         await store.abatch([PutOp(("a",), f"k{number}", {}) for number in range(1001)])

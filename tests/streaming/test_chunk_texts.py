@@ -174,6 +174,13 @@ async def test_the_arguments_of_a_call_are_whole(way: Any) -> None:
     assert part.args == args
 
 
+@pytest.mark.parametrize("index", [0, None])
+async def test_a_name_and_an_id_are_whole_and_so_is_a_call_without_a_place(index: int | None) -> None:
+    called = tool_call_chunk(name="look" + HIGH, id="c" + HIGH, args='{"a": 1}' if index == 0 else HIGH, index=index)
+    kept, _ = await answered(_awaited, lambda: [AIMessageChunk("", tool_call_chunks=[called])])
+    assert [(one["name"], one["id"]) for one in kept.tool_calls] == [(f"look{LOST}", f"c{LOST}")]
+
+
 async def test_a_call_that_is_cut_within_a_character_keeps_what_came() -> None:
     called = tool_call_chunk(name="look", id="c1", args='{"a": "' + HIGH, index=0)
     kept, _ = await answered(_awaited, lambda: [AIMessageChunk("", tool_call_chunks=[called])])

@@ -4,7 +4,7 @@
  * Every failure is an `ApiError` with the server's `code` and `content`, or code `unreachable`.
  */
 
-import { parseExactly } from "./client/exact-json.js";
+import { parseExactly, writtenJson } from "./client/exact-json.js";
 
 const TIMEOUT_MS = 20_000;
 
@@ -257,7 +257,7 @@ export class Api {
     const headers = { Accept: "application/json", ...(await this.#headers()) };
     if (body) headers["Content-Type"] = "application/json";
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const response = await fetch(url, { method, headers, signal, keepalive, body: body && JSON.stringify(body) });
+    const response = await fetch(url, { method, headers, signal, keepalive, body: body && writtenJson(body) });
     if (!response.headers.get("Content-Type")?.includes("json")) {
       // A stream of events, which come over the socket too, or nothing.
       response.body?.cancel();

@@ -5,6 +5,7 @@
  * draft. An ask that the server refuses comes back as what is written.
  */
 
+import { wellFormed } from "./client/exact-json.js";
 import { randomId } from "./client/random-id.js";
 import { asked, begins, kept, missingAfter, ongoing, refused } from "./client/transcript.js";
 import { wholeText } from "./drafts.js";
@@ -116,7 +117,7 @@ export class Asking {
 
   /** The server has refused a frame: true if that was an ask, which is sent again later or has come back. */
   refused(error) {
-    const frame = this.#asks.find(error.client_exchange_id);
+    const frame = this.#asks.refused(error);
     if (!frame) return false;
     const why = this.#asks.keep(frame.client_exchange_id, error);
     if (why) this.state.set({ transcript: kept(this.state.now.transcript, frame.client_exchange_id, why) });
@@ -134,7 +135,8 @@ export class Asking {
     this.#asks.close();
   }
 
-  #send({ id, text, attachments = [], agentId: named = null }) {
+  #send({ id, text: written, attachments = [], agentId: named = null }) {
+    const text = wellFormed(written);
     const { sessionId, session, transcript } = this.state.now;
     const draft = this.drafts.of(sessionId);
     const agentId = named ?? draft.agentId ?? (sessionId ? null : this.store.state.agentId);

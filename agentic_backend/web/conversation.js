@@ -263,7 +263,7 @@ export class Conversation {
   received(event) {
     if (event.session) this.#learn(event.session);
     if (event.type === "session_deleted") return this.#deleted(event.session_id);
-    if (event.refused) return this.#frameRefused(event);
+    if (event.type === "error" && !("seq" in event)) return this.#frameRefused(event);
     // What still comes of a session that was left begins no new one, whatever was asked there.
     const mayBegin = event.type === "started" || !this.#state.wasOpen(event.session_id);
     if (event.exchange_id) this.#asking.acknowledge(event, { mayBegin });
@@ -308,6 +308,8 @@ export class Conversation {
 
   #frameRefused(error) {
     if (this.#asking.refused(error)) return;
+    const unread = !error.refused && this.#decisions.first;
+    if (unread) return this.#decisionRefused({ ...error, exchange_id: unread.exchange_id });
     if (error.refused === "human_resume") return this.#decisionRefused(error);
     const here = error.session_id === this.#open.sessionId;
     if (error.refused === "follow" && error.retryable && here) return this.#followLater(error.retry_after_s);

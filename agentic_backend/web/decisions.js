@@ -34,6 +34,11 @@ export class Decisions {
     this.#queue.add({ frame, keys: made.map(({ request }) => requestKey(request)) });
   }
 
+  /** The frame that is on its way. */
+  get first() {
+    return this.#queue.first?.frame;
+  }
+
   /** Sends what nothing has answered yet, as on a new socket. */
   sendFirst() {
     this.#queue.sendFirst();

@@ -32,6 +32,11 @@ export class KeptAsks {
     return this.#asks.find(id);
   }
 
+  /** The ask that the server has refused; null if it isn't here. */
+  refused(error) {
+    return this.#asks.refused(error);
+  }
+
   /** Why an ask that was refused waits here to be sent again; null if it doesn't. */
   keep(id, error) {
     return this.#asks.keep(id, error);

@@ -339,6 +339,30 @@ async def test_an_event_that_nobody_can_read_ends_its_own_exchange_alone(
         assert client.phases == ["open"]
 
 
+async def test_a_refusal_that_names_nothing_ends_the_first_ask_that_waits(consumer: Consumer) -> None:
+    async def unable_to_read(socket: ServerConnection) -> None:
+        _, second = await received(socket, "ask"), await received(socket, "ask")
+        told = {"code": "bad_frame", "content": "What was sent is not JSON.", "retryable": False, "request_id": "r"}
+        await send(socket, {"type": "error", **told})
+        await send(socket, {**STARTED, "client_exchange_id": second["client_exchange_id"]}, FINAL)
+        await socket.wait_closed()
+
+    async with talking(unable_to_read) as address, typescript_client(consumer, address) as client:
+        for reader in ("one", "other"):
+            await client.tell("ask", **{"as": reader, "message": "hello"})
+        failed = await client.failed("one")
+        assert (failed["failed"], failed["code"]) == ("Refused", "bad_frame")
+        assert [event["type"] for event in await client.ended("other")] == ["started", "final"]
+
+
+async def test_half_a_character_is_sent_as_one_that_is_unknown(consumer: Consumer, tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, typescript_client(consumer, server.address) as client:
+        await client.tell("ask", **{"as": "it", "message": "repeat after me: half \ud83d"})
+        events = await client.ended("it")
+        check_exchange(events)
+        assert events[-1]["messages"][0]["parts"][0]["text"] == "repeat after me: half \ufffd"
+
+
 async def test_a_token_that_is_refused_is_renewed_once(consumer: Consumer, tmp_path: Path) -> None:
     async with signing_realm() as realm, running_server(tmp_path, settings=realm_settings(realm)) as server:
         old, new = realm.sign(exp=1), realm.sign()

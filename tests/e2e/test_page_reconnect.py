@@ -64,7 +64,7 @@ async def test_a_conversation_that_could_not_be_followed_is_followed_again(page:
     await page.tab.reload()
     await page.writes()
     assert sockets.follows == 3
-    await expect(page.by("refusal")).to_have_count(0)
+    await expect(page.by("error-notice")).to_have_count(0)
     pace.finish()
     await page.ended()
 

@@ -169,3 +169,27 @@ def _refuse(route: WebSocketRoute, frame: dict[str, Any], code: str, content: st
     echoed = {name: frame.get(name) for name in ("client_exchange_id", "session_id", "exchange_id")}
     error = {"code": code, "content": content, "whose": "external", "retryable": True, "request_id": "r"}
     route.send(json.dumps({"type": "error", "refused": frame["type"], **error, **echoed}))
+
+
+class Garbling(Sockets):
+    """The first frame of this type reaches the server cut off: it can't say what it refuses."""
+
+    def __init__(self, garbles: str) -> None:
+        super().__init__()
+        self._garbles: str | None = garbles
+
+    @classmethod
+    async def on(cls, page: ChatPage, garbles: str) -> None:
+        await page.tab.route_web_socket("**/ws", cls(garbles).relay)
+        await page.tab.reload()
+
+    async def relay(self, route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def forward(data: str | bytes) -> None:
+            if json.loads(data)["type"] == self._garbles:
+                self._garbles = None
+                data = data[:-1]
+            server.send(data)
+
+        route.on_message(forward)

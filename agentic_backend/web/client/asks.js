@@ -43,6 +43,18 @@ export class Asks {
     return this.#asks.get(id)?.frame ?? null;
   }
 
+  /**
+   * The ask that the server has refused; null if it isn't here. What the server could not read it can't name: then it
+   * is the first that nothing has answered.
+   *
+   * @param {Pick<FrameRefused, "refused" | "client_exchange_id">} refusal
+   */
+  refused({ refused, client_exchange_id: id }) {
+    if (refused) return this.find(id);
+    const unanswered = [...this.#asks.values()].find(({ timer }) => timer === null);
+    return unanswered?.frame ?? null;
+  }
+
   /** @param {string | null} [id] */
   forget(id) {
     if (!id) return;

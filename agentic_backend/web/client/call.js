@@ -4,6 +4,7 @@
 /** @import { Tokens } from "./connection.js" */
 
 import { Refused, Unreadable } from "./errors.js";
+import { writtenJson } from "./exact-json.js";
 import { serverUrl } from "./server-url.js";
 
 /**
@@ -31,7 +32,7 @@ export async function call(server, method, path, { tokens = null, signal } = {},
   const response = await fetch(serverUrl(server, path), {
     method,
     headers,
-    body: isForm ? body : body && JSON.stringify(body),
+    body: isForm ? body : body && writtenJson(body),
     signal: signal ?? null,
   });
   if (response.ok) return response;

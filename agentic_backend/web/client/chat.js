@@ -19,7 +19,7 @@ import { BoundedMap } from "./bounded-map.js";
 import { Connection, TOO_MANY, socketUrl } from "./connection.js";
 import { DecisionQueue } from "./decision-queue.js";
 import { Disconnected, Refused, Unreadable } from "./errors.js";
-import { jsonCopy } from "./exact-json.js";
+import { jsonCopy, wellFormed } from "./exact-json.js";
 import { Exchange } from "./exchange.js";
 import { randomId } from "./random-id.js";
 import { isKnown, isReadable } from "./reading.js";
@@ -133,9 +133,10 @@ export class Chat {
   ask(message, fields = {}) {
     const clientExchangeId = fields.client_exchange_id ?? randomId();
     const sessionId = fields.session_id ?? null;
+    const asked = wellFormed(message);
     /** @type {NamedAsk} */
-    const frame = jsonCopy({ ...fields, type: "ask", message, client_exchange_id: clientExchangeId });
-    const exchange = new Exchange(this.#line, { sessionId, clientExchangeId, asked: message });
+    const frame = jsonCopy({ ...fields, type: "ask", message: asked, client_exchange_id: clientExchangeId });
+    const exchange = new Exchange(this.#line, { sessionId, clientExchangeId, asked });
     this.#followers.add(exchange);
     this.#asks.add(frame);
     return exchange;
@@ -219,7 +220,7 @@ export class Chat {
   /** @type {(event: ServerEvent, size: number) => void} */
   #received(event, size) {
     if (!isReadable(event)) return this.#unreadable(event);
-    if (event.type === "error" && "refused" in event) this.#refused(event);
+    if (event.type === "error" && !("seq" in event)) this.#refused(event);
     else if (isKnown(event)) this.#told(event, size);
     this.#onEvent(event);
   }
@@ -282,6 +283,8 @@ export class Chat {
   #refused(refusal) {
     switch (refusal.refused) {
       case "ask":
+      // What the server could not read.
+      case undefined:
         return this.#askRefused(refusal);
       case "human_resume":
         return this.#decisionsRefused(refusal);
@@ -297,8 +300,9 @@ export class Chat {
 
   /** @param {FrameRefused} refusal */
   #askRefused(refusal) {
-    const id = refusal.client_exchange_id;
-    if (!id || !this.#asks.find(id) || this.#asks.keep(id, refusal)) return;
+    const id = this.#asks.refused(refusal)?.client_exchange_id;
+    if (!id && !refusal.refused) return this.#decisionsRefused(refusal);
+    if (!id || this.#asks.keep(id, refusal)) return;
     this.#asks.forget(id);
     for (const follower of this.#followers) {
       if (follower instanceof Exchange && follower.clientExchangeId === id) follower.refused(refusal);

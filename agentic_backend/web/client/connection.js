@@ -8,7 +8,7 @@
 
 /** @import { Authenticate, ClientFrame, ServerEvent } from "@agentic-backend/client/protocol" */
 
-import { parseExactly } from "./exact-json.js";
+import { parseExactly, writtenJson } from "./exact-json.js";
 import { serverUrl } from "./server-url.js";
 
 /** @typedef {Omit<Authenticate, "type">} Tokens */
@@ -163,7 +163,7 @@ export class Connection {
    */
   send(frame) {
     if (this.#socket?.readyState !== OPEN) return false;
-    this.#socket.send(JSON.stringify(frame));
+    this.#socket.send(writtenJson(frame));
     return true;
   }
 

@@ -57,12 +57,13 @@ export class DecisionQueue {
   }
 
   /**
-   * The server has refused a frame. Returns what it was about; null if that is not here, or is sent again later.
+   * The server has refused a frame. Returns what it was about; null if that is not here, or is sent again later. A
+   * refusal of what the server could not read names no exchange.
    *
-   * @param {{ exchange_id?: string, code: string }} refusal
+   * @param {{ exchange_id?: string | null, code: string }} refusal
    */
   refused({ exchange_id: exchangeId, code }) {
-    if (code === RESTARTING || this.#queue[0]?.frame.exchange_id !== exchangeId) return null;
+    if (code === RESTARTING || (exchangeId && this.#queue[0]?.frame.exchange_id !== exchangeId)) return null;
     const [first] = this.#queue.splice(0, 1);
     this.sendFirst();
     return first ?? null;

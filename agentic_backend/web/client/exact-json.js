@@ -6,6 +6,8 @@
  * doesn't know `JSON.rawJSON` (Node 20), large integers are rounded as by `JSON.parse`; see `isExact`.
  */
 
+/** An escaped backslash, or half a character. */
+const ESCAPE = /\\\\|\\ud[89a-f][\da-f]{2}/g;
 const LONG_NUMBER = /\d{16}|\de\+?\d{2}/i;
 
 /** TypeScript doesn't know it yet. @type {((text: string) => object) | undefined} */
@@ -32,6 +34,21 @@ export function parseExactly(text) {
 export function jsonCopy(value) {
   return parseExactly(JSON.stringify(value, finite));
 }
+
+/**
+ * `text` without halves of characters, which a browser lets people type and no UTF-8 can hold: U+FFFD is in their place.
+ *
+ * @param {string} text
+ */
+export const wellFormed = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
+
+/**
+ * What every server reads: `JSON.stringify` writes half a character as an escape, which is no JSON to many.
+ *
+ * @param {unknown} value
+ */
+export const writtenJson = (value) =>
+  JSON.stringify(value).replace(ESCAPE, (escape) => (escape === "\\\\" ? escape : "\ufffd"));
 
 /**
  * JSON.stringify would write null for NaN and infinities.

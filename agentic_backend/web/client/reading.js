@@ -30,7 +30,7 @@ const CHECKS = {
   delta: has({ ...place, block: Number.isInteger, text: isText }),
   activity: has({ ...place, kind: isText, data: isObject }),
   awaiting_human: has({ ...place, payload: has({ requests: isListOf(has({ interrupt_id: isText })) }) }),
-  error: (event) => ("refused" in event ? isRefusal(event) : isExchangeError(event)),
+  error: (event) => ("seq" in event ? isExchangeError(event) : isRefusal(event)),
   reset: has({ ...place, messages: isListOf(isMessage), partial: isListOf(isWritten) }),
   final: has({ ...place, status: isText, messages: isListOf(isMessage) }),
   session: has({ session: has({ id: isText }) }),

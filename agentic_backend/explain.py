@@ -153,8 +153,8 @@ async def _stored(store: Store, exchange_id: str, *, content: bool) -> AsyncIter
         yield Moment(call.at, f"tool: {call.name}", facts)
     for used in await _rows(store, UsageRecord, exchange_id):
         cost = f"{used.cost} {used.currency}" if used.cost is not None else None
-        tokens = {"in": used.input_tokens, "out": used.output_tokens, "cost": cost, "for": used.purpose}
-        yield Moment(used.at, f"model: {used.model}", tokens)
+        tokens = {"in": used.input_tokens, "out": used.output_tokens, "estimated": used.estimated}
+        yield Moment(used.at, f"model: {used.model}", {**tokens, "cost": cost, "for": used.purpose})
     for failed in await _rows(store, ModuleErrorRecord, exchange_id):
         how = {"at": failed.point, "error": failed.error, "ms": failed.duration_ms, "outcome": failed.outcome}
         yield Moment(failed.at, f"module failed: {failed.module}", how)

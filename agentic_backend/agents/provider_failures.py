@@ -92,6 +92,14 @@ _OUTAGES = frozenset(
         *("MaxRetryError", "NewConnectionError"),
     }
 )
+# What fails before a request is sent, in the same packages.
+_UNSENT = frozenset(
+    {
+        *("ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectTimeoutError", "ConnectionRefusedError"),
+        *("EndpointConnectionError", "LocalProtocolError", "NewConnectionError", "PoolTimeout", "ProxyError"),
+        *("UnsupportedProtocol", "gaierror"),
+    }
+)
 # Refusals with these statuses may pass by themselves; others of the client's kind stay.
 _PASSING_STATUSES = (408, 409, 425, 429)
 
@@ -150,6 +158,21 @@ def is_timeout(error: BaseException) -> bool:
 def is_lasting(error: BaseException) -> bool:
     """Whether a repetition of the same call must fail in the same way."""
     return not typed_failure(error).retryable
+
+
+def may_have_cost(error: BaseException) -> bool:
+    """Whether the provider may have worked on a call that has failed with `error` before it gave anything.
+
+    So it was cut, or it timed out or lost its connection once that stood. A refusal costs nothing, nor does what is not
+    known.
+    """
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return True
+    causes = list(_explicit_causes(error))
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    if names & _UNSENT or any(_status_of(cause) is not None for cause in causes):
+        return False
+    return bool(names & _OUTAGES) or any(map(is_timeout, causes))
 
 
 def is_outage(error: BaseException) -> bool:

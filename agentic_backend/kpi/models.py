@@ -89,7 +89,9 @@ class ModelMetrics:
         self._oldest = metrics.gauge(
             "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
         )
-        self._cost = metrics.counter("chat_model_cost", "What calls of chat models have cost.", "model", "currency")
+        self._cost = metrics.counter(
+            "chat_model_cost", "What calls of chat models have cost.", "model", "currency", "estimated"
+        )
         self._usage_lost = metrics.counter("chat_usage_lost", "Records of the usage of models that were lost.")
 
     def configured(self, names: Callable[[], Collection[str]]) -> None:
@@ -128,9 +130,9 @@ class ModelMetrics:
         if self._legacy is not None:
             self._legacy.called(self._responding.label(responding), duration_s, counts, error)
 
-    def cost(self, model: str, currency: str, amount: float) -> None:
-        """A call of a model has cost so much, by the prices of the settings."""
-        self._cost.labels(self._responding.label(model), currency).inc(amount)
+    def cost(self, model: str, currency: str, amount: float, *, is_estimated: bool) -> None:
+        """A call of a model has cost so much, by the prices of the settings; `is_estimated` says so of its tokens."""
+        self._cost.labels(self._responding.label(model), currency, str(is_estimated).lower()).inc(amount)
 
     def usage_lost(self, count: int) -> None:
         """So many calls are missing from usage, costs and budgets, for the store did not take their records."""

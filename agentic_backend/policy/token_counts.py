@@ -11,7 +11,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,17 @@ class TokenCounter:
             (self._name, message.id, hash(message.content), calls), lambda: self._of_message(message)
         )
 
+    def of_call(self, messages: Iterable[Any], tools: Sequence[Any]) -> int:
+        """The tokens of what a model is asked with: messages, and the definitions of its tools."""
+        tokens = sum(map(self.of_message, messages))
+        if tools:
+            try:
+                defined = json.dumps(tools, default=str, skipkeys=True)
+            except (ValueError, RecursionError):
+                defined = str(tools)
+            tokens += self.of_text(defined)
+        return tokens
+
     def _key_of(self, text: str) -> Hashable:
         # Without the text itself, which may be long and different each time.
         return self._name, hash(text), len(text)
@@ -122,6 +133,11 @@ class TokenCounts:
         """The counter for `model`; an approximate one for None, and for a model without a tokenizer of its own."""
         name, tokenizer = _tokenizer_of(model)
         return TokenCounter(tokenizer, name, self._counted, self._lock)
+
+
+def tokens_of_bytes(size: int) -> int:
+    """The approximate tokens of a text of `size` bytes in UTF-8."""
+    return math.ceil(size / _CHARACTERS_PER_TOKEN)
 
 
 def context_tokens(model: BaseChatModel | None) -> int | None:

@@ -4,8 +4,11 @@ An exchange of a session stores its records together with its messages (see Outb
 titles, modules, summaries and queries, wait here, and a task that the ledger owns stores them in batches, so that
 nobody waits for it. They are lost if the process dies in that moment, or if the store stays away too long.
 
-A call that runs for long has a record with unknown tokens before it ends, which the one of its end replaces: a crash
-leaves it. Both take the same way to the store, so they are stored in this order.
+A call that runs for long has a record before it ends, which the one of its end replaces: a crash leaves it. Both take
+the same way to the store, so they are stored in this order.
+
+Where the provider tells no tokens, because the call was broken off or it counts none, they are estimated from what was
+sent and what came. That is done only then: a call that ends as usual pays nothing for it.
 """
 
 import asyncio
@@ -27,11 +30,12 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.token_counts import TokenCounts, tokens_of_bytes
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
 from agentic_backend.stores.trail import TrailRecord, UsageRecord
 from agentic_backend.streaming.drafts import CACHED_INPUT, CompleteDraft
-from agentic_backend.streaming.model_calls import CallTokens, ModelCall, ModelCalls, Purpose
+from agentic_backend.streaming.model_calls import Asked, CallTokens, ModelCall, ModelCalls, Purpose
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +83,8 @@ class UsageLedger:
         self._kpi = kpi
         self.budgets = budgets or Budgets(store)
         """Told of what each call has cost."""
+        self._counter = TokenCounts().of(None)
+        """Approximate, because it counts in the event loop."""
         self._waiting: deque[UsageRecord] = deque()
         """The records that are to be stored, the oldest first."""
         self._storing: asyncio.Task[None] | None = None
@@ -87,7 +93,9 @@ class UsageLedger:
     def record_of(self, call: ModelCall, payer: Payer) -> UsageRecord:
         """The record of a call that runs or ends now; counts the cost, which is known once it ends, in the metrics."""
         at = self._store.now() - timedelta(seconds=call.duration_s)
-        cost = None if call.tokens is None else self.prices.cost(call.model, call.tokens, at.date())
+        tokens = call.tokens or self._estimated(call)
+        is_estimated = call.tokens is None and tokens is not None
+        cost = None if tokens is None else self.prices.cost(call.model, tokens, at.date())
         record = UsageRecord(
             id=call.id,
             at=at,
@@ -99,16 +107,28 @@ class UsageLedger:
             agent_id=payer.agent_id,
             purpose=call.purpose,
             model=call.model,
-            input_tokens=None if call.tokens is None else call.tokens.input,
-            output_tokens=None if call.tokens is None else call.tokens.output,
+            input_tokens=None if tokens is None else tokens.input,
+            output_tokens=None if tokens is None else tokens.output,
             cost=None if cost is None else cost.amount,
             currency=None if cost is None else cost.currency,
             priced_on=None if cost is None else cost.priced_on.isoformat(),
+            estimated=is_estimated or None,
         )
-        if cost is not None:
-            self._kpi.models.cost(call.model, cost.currency, cost.amount)
+        if cost is not None and not call.is_running:
+            self._kpi.models.cost(call.model, cost.currency, cost.amount, is_estimated=is_estimated)
         self.budgets.add(record)
         return record
+
+    def _estimated(self, call: ModelCall) -> CallTokens | None:
+        """The tokens of a call whose provider has told none; None if it has done nothing for it, or still works."""
+        if call.asked is None or call.is_running:
+            return None
+        return CallTokens(self._input_of(call.asked), tokens_of_bytes(call.output_bytes))
+
+    def _input_of(self, asked: Asked) -> int:
+        if asked.input_tokens is None:
+            asked.input_tokens = self._counter.of_call(asked.messages, asked.tools)
+        return asked.input_tokens
 
     def priced(self, draft: CompleteDraft) -> CompleteDraft:
         """`draft` with what its model call has cost in its metadata's extras, as `cost`; as it is without a price."""

@@ -24,10 +24,14 @@ class CostView(Value):
 
 
 class UsageSumView(Value):
-    """The sum of the calls with these `keys`. `costs` are those of the calls that have a price, by currency."""
+    """The sum of the calls with these `keys`. `costs` are those of the calls that have a price, by currency.
+
+    The tokens of `estimated_calls` are the server's estimates, for their provider told none.
+    """
 
     keys: dict[str, str | None]
     calls: int
+    estimated_calls: int
     input_tokens: int
     output_tokens: int
     costs: list[CostView]
@@ -63,11 +67,12 @@ class UsageReports:
             query = replace(query, since=self._store.now() - _SPAN)
         async with nullcontext() if is_narrow else self._at_once.entered(reader):
             # One sum more than are shown tells whether there are more.
-            sums = await self._store.usage_sums(replace(query, limit=_SUMS_AT_MOST + 1))
+            sums = await self._store.usage_sums(replace(query, limit=_SUMS_AT_MOST + 1, counts_estimated=True))
         views = [
             UsageSumView(
                 keys=dict(zip(query.by, each.keys, strict=True)),
                 calls=each.calls,
+                estimated_calls=each.estimated_calls,
                 input_tokens=each.input_tokens,
                 output_tokens=each.output_tokens,
                 costs=costs_of(each),

@@ -76,7 +76,7 @@ class ModuleErrorRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
-    """One call of a model. Tokens are None where no provider has counted them, the cost where no price is set."""
+    """One call of a model. Tokens are None where nothing is known of them, the cost where no price is set."""
 
     id: str
     at: datetime
@@ -95,6 +95,8 @@ class UsageRecord:
     currency: str | None
     priced_on: str | None
     """The date of the price."""
+    estimated: bool | None = None
+    """Whether the server has estimated the tokens, for no provider has told them; None: it has not."""
 
 
 class Allowance(Value):

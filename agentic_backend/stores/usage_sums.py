@@ -26,6 +26,8 @@ class UsageQuery:
     since: datetime | None = None
     until: datetime | None = None
     by: tuple[UsageKey, ...] = ()
+    counts_estimated: bool = False
+    """Whether to count the calls whose tokens are estimated, for which the records themselves are read."""
     limit: int = 1_000
     """The most sums, the first ones in the order of their keys."""
 
@@ -46,6 +48,8 @@ class UsageSum:
     output_tokens: int = 0
     costs: dict[str, float] = field(default_factory=dict)
     """By currency; without the calls that have no price."""
+    estimated_calls: int = 0
+    """The calls whose tokens are estimated, if the query counts them."""
 
 
 class UsageAdding:
@@ -63,6 +67,7 @@ class UsageAdding:
             added.calls += row.get("calls", 1)
             added.input_tokens += int(row["input_tokens"] or 0)
             added.output_tokens += int(row["output_tokens"] or 0)
+            added.estimated_calls += int(row.get("estimated") or 0)
             if row["currency"] is not None:
                 added.costs[row["currency"]] = added.costs.get(row["currency"], 0.0) + (row["cost"] or 0.0)
 

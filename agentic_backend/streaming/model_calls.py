@@ -11,21 +11,23 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from agentic_backend.agents.clean_values import clean_value
 from agentic_backend.agents.model_failures import ModelFailures
-from agentic_backend.agents.provider_failures import failure_type
+from agentic_backend.agents.provider_failures import failure_type, may_have_cost
+from agentic_backend.errors import AgenticError
 from agentic_backend.streaming.call_spans import chat_span, end_chat, fail_span
 from agentic_backend.streaming.content import cached_input_of, model_name, model_of, usage_of
+from agentic_backend.streaming.said import Said, SaidByCall
 from agentic_backend.tracing.spans import OpenSpan
 
 HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
@@ -51,6 +53,19 @@ class CallTokens(NamedTuple):
     cached_input: int = 0
 
 
+@dataclass(slots=True)
+class Asked:
+    """What a model is asked with: references, no copies."""
+
+    messages: Sequence[BaseMessage] = field(repr=False)
+    tools: Sequence[Any] = field(default=(), repr=False)
+    """The definitions of the tools that it may call."""
+    most_output: int | None = None
+    """The most output tokens that it was allowed; None if nothing limits them."""
+    input_tokens: int | None = None
+    """How many tokens these are by an estimate, once there is one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelCall:
     """A model call that has ended, that its run no longer waits for, or that runs for long."""
@@ -69,6 +84,11 @@ class ModelCall:
     requested: str = ""
     # From the call to the first chunk; None if it did not stream.
     first_chunk_s: float | None = None
+    # What it was asked with; None if the provider reported the tokens, and if it has done nothing for them.
+    asked: Asked | None = None
+    # Its output so far, in bytes of UTF-8.
+    output_bytes: int = 0
+    is_running: bool = False
 
 
 class _Begun(NamedTuple):
@@ -78,7 +98,15 @@ class _Begun(NamedTuple):
     model: str
     purpose: Purpose
     span: OpenSpan | None
+    asked: Asked
     provider: str = ""
+
+
+class _Streaming(NamedTuple):
+    """A call that streams. `at` is when its first chunk came, in seconds of the monotonic clock."""
+
+    at: float
+    said: SaidByCall
 
 
 class ModelCalls(ModelFailures):
@@ -94,8 +122,8 @@ class ModelCalls(ModelFailures):
         self._thread = threading.get_ident()
         # The calls that have not ended.
         self._begun: dict[UUID, _Begun] = {}
-        # When the first chunk of each of them came, in seconds of the monotonic clock.
-        self._chunk_at: dict[UUID, float] = {}
+        # Those of them that stream.
+        self._streaming_calls: dict[UUID, _Streaming] = {}
         # The calls that have ended, for the metrics.
         self.ended: list[ModelCall] = []
         # Whether the run is over.
@@ -109,7 +137,7 @@ class ModelCalls(ModelFailures):
     @property
     def unended(self) -> list[ModelCall]:
         """The calls that have not ended, as those of a run that ends without them."""
-        return [self._running(run_id, begun) for run_id, begun in self._begun.items()]
+        return [self._call(run_id, begun, None, CUT) for run_id, begun in self._begun.items()]
 
     def cut(self) -> None:
         """End the run: calls that go on are told of no more."""
@@ -125,10 +153,12 @@ class ModelCalls(ModelFailures):
         run_id: UUID,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
+        invocation_params: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> None:
         is_seen = is_shown(tags, metadata) and not is_hidden(tags)
-        self._begin_call(run_id, metadata or {}, messages[0] if messages else [], is_seen=is_seen)
+        asked = _asked(messages[0] if messages else [], metadata, invocation_params)
+        self._begin_call(run_id, metadata or {}, asked, is_seen=is_seen)
 
     def on_llm_start(
         self,
@@ -140,7 +170,15 @@ class ModelCalls(ModelFailures):
         **_: Any,
     ) -> None:
         """A call of a model without messages begins; none of its text is shown."""
-        self._begin_call(run_id, metadata or {}, [HumanMessage(prompt) for prompt in prompts], is_seen=False)
+        asked = _asked([HumanMessage(prompt) for prompt in prompts], metadata, None)
+        self._begin_call(run_id, metadata or {}, asked, is_seen=False)
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        """A model streams by itself."""
+        if run_id not in self._streaming_calls:
+            self.note_chunk(run_id, SaidByCall(Said()))
+        if isinstance(chunk, ChatGenerationChunk) and isinstance(chunk.message, AIMessage):
+            _count(self._streaming_calls[run_id].said, chunk.message)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         # In place, before anybody gets it.
@@ -150,7 +188,7 @@ class ModelCalls(ModelFailures):
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:
         super().on_llm_error(error, run_id=run_id)
         if run_id is not None:
-            self._note_end(run_id, None, failure_type(error))
+            self._note_end(run_id, None, failure_type(error), has_cost=may_have_cost(error))
 
     def model_called(self, run_id: UUID | None) -> str:
         begun = self._begun.get(run_id) if run_id is not None else None
@@ -159,20 +197,19 @@ class ModelCalls(ModelFailures):
     def tell_if_running(self, run_id: UUID) -> None:
         """Tell `on_call` of the call, unless it, or the run, has ended."""
         if not self._is_cut and (begun := self._begun.get(run_id)) is not None:
-            self._on_call(self._running(run_id, begun))
+            self._on_call(replace(self._call(run_id, begun, None, ""), is_running=True))
 
-    def note_chunk(self, run_id: UUID) -> None:
-        """The first chunk of the call has come."""
-        self._chunk_at.setdefault(run_id, time.monotonic())
+    def note_chunk(self, run_id: UUID, said: SaidByCall) -> None:
+        """The first chunk of the call has come; `said` counts its output."""
+        self._streaming_calls.setdefault(run_id, _Streaming(time.monotonic(), said))
 
-    def _begin_call(
-        self, run_id: UUID, metadata: Mapping[str, Any], messages: Sequence[BaseMessage], *, is_seen: bool
-    ) -> None:
+    def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], asked: Asked, *, is_seen: bool) -> None:
         model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
         provider = str(metadata.get("ls_provider") or "")
         purpose = self._purpose if is_seen else unseen
-        self._begun[run_id] = _Begun(time.monotonic(), model, purpose, chat_span(model, metadata, messages), provider)
+        span = chat_span(model, metadata, asked.messages)
+        self._begun[run_id] = _Begun(time.monotonic(), model, purpose, span, asked, provider)
         # Weak and without the run's context: a run that has ended must leave no text in memory.
         tell = partial(_tell_if_running, weakref.ref(self), run_id)
         tell_later = partial(self._loop.call_later, _LONG_S, tell, context=Context())
@@ -182,7 +219,7 @@ class ModelCalls(ModelFailures):
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(tell_later)
 
-    def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "") -> None:
+    def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "", *, has_cost: bool = True) -> None:
         begun = self._begun.pop(run_id, None)
         if begun is None:
             # A limit has refused the call before it began.
@@ -191,9 +228,10 @@ class ModelCalls(ModelFailures):
             fail_span(begun.span, error)
         else:
             end_chat(begun.span, message)
-        call = self._call(run_id, begun, message, error)
-        self._chunk_at.pop(run_id, None)
-        self.ended.append(call)
+        call = self._call(run_id, begun, message, error, has_cost=has_cost)
+        self._streaming_calls.pop(run_id, None)
+        # Without the texts, for the run may be long.
+        self.ended.append(replace(call, asked=None))
         if threading.get_ident() == self._thread:
             self._on_call(call)
         else:
@@ -201,22 +239,27 @@ class ModelCalls(ModelFailures):
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._on_call, call)
 
-    def _running(self, run_id: UUID, begun: _Begun) -> ModelCall:
-        """The call as it is while it runs, and if it never ends."""
-        return self._call(run_id, begun, None, CUT)
-
-    def _call(self, run_id: UUID, begun: _Begun, message: AIMessage | None, error: str) -> ModelCall:
-        chunk_at = self._chunk_at.get(run_id)
+    def _call(
+        self, run_id: UUID, begun: _Begun, message: AIMessage | None, error: str, *, has_cost: bool = True
+    ) -> ModelCall:
+        streaming = self._streaming_calls.get(run_id)
+        tokens = _tokens_of(message) if message is not None else None
+        said = streaming.said if streaming is not None else SaidByCall(Said())
+        if streaming is None and message is not None and tokens is None:
+            _count(said, message)
         return ModelCall(
             id=str(run_id),
             model=(model_of(message) if message is not None else None) or begun.model,
             purpose=begun.purpose,
             duration_s=time.monotonic() - begun.at,
-            tokens=_tokens_of(message) if message is not None else None,
+            tokens=tokens,
             error=error,
             provider=begun.provider,
             requested="" if begun.model == _UNKNOWN else begun.model,
-            first_chunk_s=None if chunk_at is None else chunk_at - begun.at,
+            first_chunk_s=None if streaming is None else streaming.at - begun.at,
+            # Whatever it has failed with, the provider was at work once a chunk has come.
+            asked=begun.asked if tokens is None and (has_cost or streaming is not None) else None,
+            output_bytes=said.size,
         )
 
 
@@ -248,6 +291,23 @@ def _is_internal(metadata: Mapping[str, Any]) -> bool:
 
 def _summarizes(metadata: Mapping[str, Any]) -> bool:
     return metadata.get("lc_source") == "summarization"
+
+
+def _count(said: SaidByCall, message: AIMessage) -> None:
+    # Whether it is too much is not asked here: it counts all the same.
+    with contextlib.suppress(AgenticError):
+        said.add(message)
+
+
+def _asked(
+    messages: Sequence[BaseMessage], metadata: Mapping[str, Any] | None, params: Mapping[str, Any] | None
+) -> Asked:
+    tools, most = (params or {}).get("tools"), (metadata or {}).get("ls_max_tokens")
+    return Asked(
+        messages,
+        tools if isinstance(tools, list | tuple) else (),
+        most if isinstance(most, int) and most > 0 else None,
+    )
 
 
 def _tokens_of(message: AIMessage) -> CallTokens | None:

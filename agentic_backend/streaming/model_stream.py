@@ -108,14 +108,14 @@ class ModelStream(ModelCalls):
         run_id: UUID,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **_: Any,
+        **kwargs: Any,
     ) -> None:
         """A model call begins; of one tagged `nostream`, and of one that middleware makes for itself, no tokens are
         shown.
         """
         if self._is_cut:
             self._end_thread()
-        super().on_chat_model_start(serialized, messages, run_id=run_id, tags=tags, metadata=metadata)
+        super().on_chat_model_start(serialized, messages, run_id=run_id, tags=tags, metadata=metadata, **kwargs)
         self.calls.begin(run_id, messages[0] if messages else ())
         hidden = is_hidden(tags)
         if metadata is not None and (hidden or is_shown(tags, metadata)):
@@ -184,10 +184,10 @@ class ModelStream(ModelCalls):
     def _streaming(self, run_id: UUID) -> _Streamed:
         streamed = self._streamed.get(run_id)
         if streamed is None:
-            self.note_chunk(run_id)
             streamed = self._streamed[run_id] = _Streamed(
                 run_id, self._calls.get(run_id), self._said, self.calls.of_response()
             )
+            self.note_chunk(run_id, streamed.said)
         return streamed
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:

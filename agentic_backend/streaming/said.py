@@ -42,6 +42,11 @@ class SaidByCall:
         # of its latest chunks that were empty.
         self._size = self._arguments = self._calls = self._empty = 0
 
+    @property
+    def size(self) -> int:
+        """The output of this call so far, in bytes of UTF-8: its texts, its reasoning, its calls' arguments."""
+        return self._size
+
     def add(self, message: AIMessage) -> None:
         """Count a chunk of the call's message, or all of it. Raises LimitReached or ModelError if it is too much."""
         calls, has_calls = 0, False

@@ -1,6 +1,7 @@
 """UsageLedger: what no exchange stores is stored in the background, however the store and the models behave."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -8,10 +9,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
+import openai
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from support.failing_store import FailingStore
 from support.recorded_agents import eventually, metric
 
@@ -35,6 +39,7 @@ class Judge(BaseChatModel):
     """Answers `fair` after `takes_s`, or raises `error`, or never answers."""
 
     error: Exception | None = None
+    counts: bool = True
     hangs: bool = False
     takes_s: float = 0
 
@@ -51,9 +56,30 @@ class Judge(BaseChatModel):
         await asyncio.sleep(self.takes_s)
         if self.error is not None:
             raise self.error
-        usage = {"input_tokens": 7, "output_tokens": 1, "total_tokens": 8}
+        usage = UsageMetadata(input_tokens=7, output_tokens=1, total_tokens=8) if self.counts else None
         message = AIMessage("fair", usage_metadata=usage, response_metadata={"model_name": "judge-1"})
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class Hasty(Judge):
+    """Says 24 bytes as they come, whoever asks, and then raises `error`, or goes on for ever."""
+
+    streaming: bool
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        said: list[Any] = ["f\u00e4ir, i", [{"type": "reasoning", "reasoning": "mmmm"}]]
+        for content in said:
+            yield ChatGenerationChunk(message=AIMessageChunk(content))
+        called = {"name": "act", "args": '{"x": "12"}', "id": "c", "index": 0, "type": "tool_call_chunk"}
+        yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[called]))
+        if self.error is not None:
+            raise self.error
+        await asyncio.Event().wait()
+
+
+def refusal(status: int) -> Exception:
+    response = httpx.Response(status, request=httpx.Request("POST", "http://provider"))
+    return openai.APIStatusError("no", response=response, body=None)
 
 
 @pytest.fixture
@@ -91,18 +117,55 @@ async def test_an_ask_is_recorded_and_counted(store: FailingStore, ledger: Usage
     assert (record.user_id, record.group, record.agent_id) == ("ann", "class", "assistant")
     assert (record.purpose, record.model, record.input_tokens, record.output_tokens) == ("module", "judge-1", 7, 1)
     assert (record.cost, record.currency) == (7.0, "USD")
-    assert metric(kpi, "chat_model_cost_total", model="judge-1", currency="USD") == 7.0
+    assert metric(kpi, "chat_model_cost_total", model="judge-1", currency="USD", estimated="false") == 7.0
 
 
-async def test_an_ask_that_fails_is_recorded_without_tokens(store: FailingStore, ledger: UsageLedger) -> None:
-    with pytest.raises(ValueError, match="broken"):
-        await ledger.ask(Judge(error=ValueError("broken")), [HumanMessage("?")], ANN, "summary")
-    with pytest.raises(TimeoutError):
+# 100 tokens, with those around the message.
+QUESTION = HumanMessage("?" * 4 * 96)
+UNSENT = openai.APIConnectionError(request=httpx.Request("POST", "http://provider"))
+UNSENT.__cause__ = httpx.ConnectError("nobody listens")
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        (Judge(hangs=True), (100, 0)),
+        (Judge(error=TimeoutError()), (100, 0)),
+        (Judge(error=httpx.ReadError("gone")), (100, 0)),
+        (Judge(counts=False), (100, 1)),
+        (Hasty(streaming=True), (100, 6)),
+        (Hasty(streaming=True, error=ValueError("broken")), (100, 6)),
+        (Judge(error=ValueError("broken")), None),
+        (Judge(error=httpx.ConnectTimeout("nobody listens")), None),
+        (Judge(error=UNSENT), None),
+        (Judge(error=refusal(429)), None),
+        (Judge(error=refusal(401)), None),
+    ],
+)
+async def test_tokens_that_no_provider_tells_are_estimated_if_it_was_at_work(
+    store: FailingStore, ledger: UsageLedger, kpi: Kpi, model: BaseChatModel, tokens: tuple[int, int] | None
+) -> None:
+    with contextlib.suppress(Exception):
         async with asyncio.timeout(0.05):
-            await ledger.ask(Judge(hangs=True), [HumanMessage("?")], ANN, "summary")
+            await ledger.ask(model, [QUESTION], ANN, "summary")
     await ledger.aclose()
-    records = await stored(store)
-    assert [(record.purpose, record.input_tokens, record.cost) for record in records] == [("summary", None, None)] * 2
+    [record] = await stored(store)
+    assert (record.purpose, record.estimated) == ("summary", True if tokens else None)
+    assert (record.input_tokens, record.output_tokens) == (tokens or (None, None))
+    assert record.cost == (tokens[0] if tokens else None)
+    counted = metric(kpi, "chat_model_cost_total", model=record.model, currency="USD", estimated="true")
+    assert counted == (record.cost or 0)
+
+
+async def test_the_tools_that_a_model_is_told_of_are_part_of_what_is_sent(
+    store: FailingStore, ledger: UsageLedger
+) -> None:
+    tool = {"type": "function", "function": {"name": "add", "description": "a" * 4_000}}
+    bound: Any = Judge(counts=False).bind(tools=[tool])
+    await ledger.ask(bound, [QUESTION], ANN, "module")
+    await ledger.aclose()
+    [record] = await stored(store)
+    assert record.input_tokens is not None and 1_100 < record.input_tokens < 1_200
 
 
 async def test_an_ask_that_takes_long_is_recorded_before_its_end(
@@ -118,7 +181,7 @@ async def test_an_ask_that_takes_long_is_recorded_before_its_end(
     [ended] = await stored(store)
     assert (ended.id, ended.model, ended.input_tokens, ended.cost) == (begun.id, "judge-1", 7, 7.0)
     assert abs(ended.at - begun.at) < timedelta(seconds=0.1)
-    assert metric(kpi, "chat_model_cost_total", model="judge-1", currency="USD") == 7.0
+    assert metric(kpi, "chat_model_cost_total", model="judge-1", currency="USD", estimated="false") == 7.0
 
 
 async def test_records_that_the_store_refuses_keep_back_no_later_ones(

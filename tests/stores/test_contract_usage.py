@@ -1,5 +1,6 @@
 """What every store sums up of usage, whichever database is beneath it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -74,15 +75,23 @@ async def test_each_key_tells_the_sums_apart(store: Store, key: UsageKey) -> Non
     assert sum(one.calls for one in sums) == 5
 
 
+async def test_the_calls_whose_tokens_are_estimated_are_counted(store: Store) -> None:
+    await store.add_trail([*CALLS, a_usage(minute=2, exchange_id="e1", estimated=True, currency="USD", cost=1.0)])
+    asked = UsageQuery("ann", by=("exchange_id",), counts_estimated=True)
+    sums = await store.usage_sums(asked)
+    assert [(one.keys, one.calls, one.estimated_calls) for one in sums] == [(("e1",), 3, 1), (("e2",), 2, 0)]
+
+
 @pytest.mark.parametrize("mongodb_server", [*ON_MONGODB, *ON_PLANNING_MONGODB], indirect=True)
 async def test_a_server_without_such_pipelines_sends_the_records_in_batches(
     open_mongo: OpenMongo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store: MongoStore = await open_mongo()
-    await store.add_trail([a_usage(minute=number % 7) for number in range(30)])
+    await store.add_trail([a_usage(minute=number % 7, estimated=number < 3 or None) for number in range(30)])
     monkeypatch.setattr(mongo_usage, "_ADDED", 7)
     monkeypatch.setattr(mongo_usage, "aggregated", _refused)
-    assert await store.usage_sums(UsageQuery("ann")) == [a_sum(calls=30, tokens=(3000, 300), EUR=15.0)]
+    [found] = await store.usage_sums(UsageQuery("ann", counts_estimated=True))
+    assert found == replace(a_sum(calls=30, tokens=(3000, 300), EUR=15.0), estimated_calls=3)
 
 
 async def _refused(*_: object) -> list[Any]:

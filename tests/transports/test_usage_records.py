@@ -100,11 +100,20 @@ async def test_a_call_that_fails_has_unknown_tokens(client: ChatClient, store: S
     check(record, input_tokens=None, output_tokens=None, cost=None, currency=None, priced_on=None)
 
 
-async def test_a_call_that_is_stopped_has_unknown_tokens(client: ChatClient, store: Store) -> None:
-    running = await client.running("count down slowly from 100", words=1)
-    await client.send({"type": "stop", "session_id": running["session_id"]})
-    [record] = await records_of(store, await client.until("final"), 1)
-    check(record, input_tokens=None, cost=None)
+@pytest.mark.parametrize("mode", ["chat", "query"])
+async def test_a_call_that_is_stopped_costs_what_was_sent_and_said(client: ChatClient, store: Store, mode: str) -> None:
+    asked = "count down slowly from 100. " + "Take your time. " * 100
+    running = await client.running(asked, words=8, mode=mode)
+    named = "session_id" if mode == "chat" else "exchange_id"
+    await client.send({"type": "stop", named: running[named]})
+    final = await client.until("final")
+    [record] = await records_of(store, final, 1)
+    check(record, estimated=True, currency="USD")
+    said = final["messages"][-1]["parts"][0]["text"]
+    assert record.input_tokens and record.output_tokens and record.cost
+    assert len(asked) / 5 < record.input_tokens < len(asked)
+    assert abs(record.output_tokens - len(said) / 4) <= 3
+    assert record.cost == record.input_tokens + 2 * record.output_tokens
 
 
 async def test_a_record_is_stored_though_no_message_follows_soon(client: ChatClient, store: Store) -> None:

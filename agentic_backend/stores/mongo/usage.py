@@ -44,8 +44,10 @@ async def _sums(database: Database, query: UsageQuery) -> list[UsageSum]:
 async def _aggregated(database: Database, picked: Document, query: UsageQuery) -> list[Document]:
     keys = {name: f"${_COLUMNS[name]}" for name in query.by}
     # FerretDB 1.x adds up plain fields to 0; it refuses an expression.
-    figures = {name: {"$sum": {"$ifNull": [f"${name}", 0]}} for name in _FIGURES}
-    by_currency = {"currency": "$_id.currency", "calls": "$calls", **{name: f"${name}" for name in _FIGURES}}
+    figures: Document = {name: {"$sum": {"$ifNull": [f"${name}", 0]}} for name in _FIGURES}
+    if query.counts_estimated:
+        figures["estimated"] = {"$sum": {"$cond": ["$estimated", 1, 0]}}
+    by_currency = {"currency": "$_id.currency", "calls": "$calls", **{name: f"${name}" for name in figures}}
     pipeline: list[Document] = [
         {"$match": picked},
         {"$group": {"_id": {**keys, "currency": "$currency"}, "calls": {"$sum": 1}, **figures}},
@@ -59,11 +61,13 @@ async def _aggregated(database: Database, picked: Document, query: UsageQuery) -
 
 
 async def _add_all(database: Database, picked: Document, query: UsageQuery, adding: UsageAdding) -> None:
-    wanted = {name: _COLUMNS[name] for name in (*query.by, "currency", *_FIGURES)}
+    estimated = ("estimated",) if query.counts_estimated else ()
+    wanted = {name: _COLUMNS[name] for name in (*query.by, "currency", *_FIGURES, *estimated)}
     batch: list[Document] = []
     found = database["usage"].find(picked, {"_id": 0, **dict.fromkeys(wanted.values(), 1)})
     async for row in found.batch_size(_ADDED):
-        batch.append({name: row[column] for name, column in wanted.items()})
+        # Records of an older server lack some.
+        batch.append({name: row.get(column) for name, column in wanted.items()})
         if len(batch) == _ADDED:
             await asyncio.to_thread(adding.add, batch)
             batch = []

@@ -45,11 +45,12 @@ def _statement(query: UsageQuery) -> tuple[str, Mapping[str, Any]]:
             conditions.append(f"at {sign} :{name}")
             parameters[name] = rfc3339(time)
     keys = [_COLUMNS[name] for name in query.by]
+    figures = f"{_FIGURES}, sum(estimated) AS estimated" if query.counts_estimated else _FIGURES
     named = [f'{_COLUMNS[name]} AS "{name}"' for name in query.by]
     # A sum has a row for each of its currencies, so take all rows of the first sums.
     place = f", dense_rank() OVER (ORDER BY {', '.join(keys)}) AS place" if keys else ", 1 AS place"
     picked = f"""
-        SELECT {", ".join([*named, "currency", _FIGURES])}{place} FROM usage
+        SELECT {", ".join([*named, "currency", figures])}{place} FROM usage
         WHERE {" AND ".join(conditions) or "true"} GROUP BY {", ".join([*keys, "currency"])}
     """
     return f"SELECT * FROM ({picked}) WHERE place <= :limit", parameters

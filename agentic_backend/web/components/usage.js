@@ -68,13 +68,17 @@ function ByModel({ load }) {
     </thead>
     <tbody>
       ${sums.map(
-        ({ keys, calls, input_tokens: input, output_tokens: output, costs }) => html`<tr key=${keys.model}>
-          <th scope="row">${keys.model}</th>
-          <td>${formatCount(calls)}</td>
-          <td>${formatCount(input)}</td>
-          <td>${formatCount(output)}</td>
-          ${priced && html`<td>${formatCosts(costs) || "–"}</td>`}
-        </tr>`,
+        ({ keys, calls, estimated_calls: estimated, input_tokens: input, output_tokens: output, costs }) => {
+          // Of a call that was broken off, the provider tells no tokens: the server estimates them.
+          const about = estimated ? "≈\u00a0" : "";
+          return html`<tr key=${keys.model}>
+            <th scope="row">${keys.model}</th>
+            <td>${formatCount(calls)}</td>
+            <td>${about}${formatCount(input)}</td>
+            <td>${about}${formatCount(output)}</td>
+            ${priced && html`<td>${costs.length ? about + formatCosts(costs) : "–"}</td>`}
+          </tr>`;
+        },
       )}
     </tbody>
   </table>`;

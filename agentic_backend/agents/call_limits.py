@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.errors import GraphBubbleUp, GraphRecursionError
 
 from agentic_backend.agents.catalog import AgentSettings
-from agentic_backend.errors import LimitReached
+from agentic_backend.errors import AgenticError, LimitReached
 
 
 @dataclass(slots=True)
@@ -47,15 +47,15 @@ class CallLimits(BaseCallbackHandler):
         self,
         settings: AgentSettings,
         spent: Spent | None = None,
-        on_exceeded: Callable[[LimitReached], None] = lambda error: None,
+        on_exceeded: Callable[[AgenticError], None] = lambda error: None,
     ) -> None:
         """`on_exceeded` is called once, in any thread, when the first limit is exceeded."""
         self._agent_id = settings.id
         self._limits = settings.limits
         self._on_exceeded = on_exceeded
         self.spent = spent or Spent()
-        # The error for the first limit that was exceeded: nothing begins any more.
-        self.exceeded: LimitReached | None = None
+        # The error for the first limit that was exceeded, or for another refusal: nothing begins any more.
+        self.exceeded: AgenticError | None = None
         # What models were given whose calls have not ended, to estimate their usage; only with a limit of tokens.
         self._asked: dict[UUID, Sequence[BaseMessage]] = {}
         # The ids of the running tool calls. Like `spent`, they change only under the lock.
@@ -138,10 +138,14 @@ class CallLimits(BaseCallbackHandler):
         if is_exceeded:
             raise self._exceed(name)
 
-    def _exceed(self, name: str, reason: str = "") -> LimitReached:
+    def _exceed(self, name: str, reason: str = "") -> AgenticError:
+        return self.refuse(LimitReached.of_agent(self._agent_id, name, getattr(self._limits, name), reason))
+
+    def refuse(self, error: AgenticError) -> AgenticError:
+        """Let nothing begin any more. Returns the first error, for which that is so."""
         if self.exceeded is None:
-            self.exceeded = LimitReached.of_agent(self._agent_id, name, getattr(self._limits, name), reason)
-            self._on_exceeded(self.exceeded)
+            self.exceeded = error
+            self._on_exceeded(error)
         return self.exceeded
 
 

@@ -30,7 +30,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.separate_questions import require_none_refused
 from agentic_backend.agents.state_serializer import Unstorable
 from agentic_backend.agents.tool_guard import tools_meant
-from agentic_backend.errors import AgenticError, Internal, LimitReached, StateRefused
+from agentic_backend.errors import AgenticError, BudgetExceeded, Internal, StateRefused
 from agentic_backend.exchange.ending import left_open
 from agentic_backend.exchange.graph_input import Given, paused_graph
 from agentic_backend.exchange.outbox import Outbox
@@ -45,7 +45,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.pacing import text_interval_s
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import CompleteDraft
-from agentic_backend.streaming.model_calls import ModelCall
+from agentic_backend.streaming.model_calls import Asked, ModelCall
 from agentic_backend.streaming.response_calls import ResponseCalls
 from agentic_backend.streaming.run_callback import RunCallback
 from agentic_backend.streaming.said import Said
@@ -116,15 +116,17 @@ class GraphRun:
         """None until the agent is leased."""
         self.refused_answer: str | None = None
         """Why the graph has refused an answer that it was resumed with, and asks again."""
+        self._has_recorded_unended = False
+        """Whether the model calls that it ends without are recorded."""
         self.unstorable: StateRefused | None = None
         """Why the last checkpoint could not be packed, if it is for a type that may not be stored."""
 
-    async def run(self, outbox: Outbox, on_exceeded: Callable[[LimitReached], None] = lambda error: None) -> StartedRun:
+    async def run(self, outbox: Outbox, on_exceeded: Callable[[AgenticError], None] = lambda error: None) -> StartedRun:
         """Run the graph from the user's message or from its checkpoint, until it ends or pauses.
 
-        `on_exceeded` is called as soon as a limit of calls or tokens is exceeded: the graph may catch what it raises.
-        Raises CheckpointMissing and StateRefused if it can't go on from what is stored, Drained, LimitReached, and the
-        agent's errors.
+        `on_exceeded` is called as soon as a limit of calls or tokens or a budget is exceeded: the graph may catch what
+        it raises. Raises CheckpointMissing and StateRefused if it can't go on from what is stored, Drained,
+        LimitReached, BudgetExceeded, and the agent's errors.
         """
         try:
             checkpoints = await self._checkpoints_to_go_on_from()
@@ -191,8 +193,9 @@ class GraphRun:
         ]
 
     def record_unended(self, outbox: Outbox) -> None:
-        """Record the model calls that the run ends without, with unknown tokens."""
-        if self.started is not None:
+        """Record the model calls that the run ends without. A repetition changes nothing."""
+        if self.started is not None and not self._has_recorded_unended:
+            self._has_recorded_unended = True
             payer = Payer.of(self._start.record)
             calls = self.started.model_stream.unended
             outbox.record([self._services.ledger.record_of(call, payer) for call in calls])
@@ -255,7 +258,7 @@ class GraphRun:
         warm: WarmAgent,
         outbox: Outbox,
         checkpoints: ExchangeCheckpoints | None,
-        on_exceeded: Callable[[LimitReached], None],
+        on_exceeded: Callable[[AgenticError], None],
     ) -> StartedRun:
         memory, graph_input = await self._preparation.prepare(warm, checkpoints, outbox)
         checkpoints, transcoder = graph_input.checkpoints, graph_input.transcoder
@@ -280,7 +283,7 @@ class GraphRun:
         """How long text gathers on its way to the log: half of what it gathers there at least."""
         return text_interval_s(_LEAST_TEXT_INTERVAL_S, self._services.relay.running_count) / 2
 
-    def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[LimitReached], None]) -> CallLimits:
+    def _call_limits(self, checkpoints: ExchangeCheckpoints, on_exceeded: Callable[[AgenticError], None]) -> CallLimits:
         loop = asyncio.get_running_loop()
         return CallLimits(
             self._start.agent.settings,
@@ -293,6 +296,13 @@ class GraphRun:
     ) -> RunCallback:
         limits, ledger, payer = self._services.limits, self._services.ledger, Payer.of(self._start.record)
         said = Said(limits.model_call_bytes, limits.model_run_bytes)
+
+        def begin(call_id: str, model: str, asked: Asked) -> None:
+            try:
+                ledger.begin(call_id, model, asked, payer)
+            except BudgetExceeded as error:
+                raise call_limits.refuse(error) from None
+
         return RunCallback(
             stream.take,
             said,
@@ -302,6 +312,7 @@ class GraphRun:
             outbox.note_allowed,
             self._services.turns,
             calls,
+            begin,
         )
 
     async def _pump(self, started: StartedRun, given: Given) -> None:
@@ -356,7 +367,7 @@ def _ask(interrupts: Sequence[Interrupt], stream: TextGathering) -> None:
 
 
 def _call_soon(
-    loop: asyncio.AbstractEventLoop, on_exceeded: Callable[[LimitReached], None], error: LimitReached
+    loop: asyncio.AbstractEventLoop, on_exceeded: Callable[[AgenticError], None], error: AgenticError
 ) -> None:
     """Call it in the event loop. After the loop's end it is of no use: a thread may outlive it."""
     with contextlib.suppress(RuntimeError):

@@ -134,6 +134,7 @@ class Settlement:
             )
         except FencedOut:
             await self._show_stored(usage)
+        self._graph_run.record_unended(self._outbox)
         self._services.ledger.keep(self._outbox.unwritten_trail)
 
     def _show_query_end(self, outcome: Outcome) -> None:

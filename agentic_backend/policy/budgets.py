@@ -1,11 +1,15 @@
 """Budgets: refuses what users and groups ask once they have spent their budget.
 
-What has been spent is read from the store at most every `_FRESH_S` for each of them, and what this instance spends in
-between is added. So they may exceed a budget by what runs at that moment, and by what other instances have spent since.
+What has been spent is what the store says, read at most every `_FRESH_S` for each of them, or what is known here if
+that is more: a sum that was read grows by each call that ends here. A call that runs here counts with what it may cost.
+So on one instance nothing is forgotten, and a budget may be exceeded by one call; with several it may be exceeded also
+by what the others have spent since, and by what runs there.
 """
 
 import asyncio
+import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextvars import Context
@@ -15,15 +19,20 @@ from typing import Literal
 
 from agentic_backend.config.usage import BudgetSettings, BudgetsSettings
 from agentic_backend.errors import BudgetExceeded
+from agentic_backend.policy.prices import Cost
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import UsageRecord
 from agentic_backend.stores.usage_sums import UsageQuery
+from agentic_backend.streaming.model_calls import Asked
 
 _FRESH_S = 10.0
 _KEPT_AT_MOST = 10_000
 _DEFAULT = "default"
+_RUNNING_S = 10.0
+"""When to try again if what runs may use up a budget: calls end within seconds, most of them for less."""
 
 Whose = Literal["user", "group"]
+_Payer = tuple[Whose, str]
 
 
 @dataclass(slots=True)
@@ -35,6 +44,25 @@ class _Spent:
     costs: dict[str, float]
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call and those of its payers who have a budget."""
+
+    at: datetime
+    payers: tuple[_Payer, ...]
+    currency: str = ""
+    may_cost: float = 0.0
+    """0 once it has ended."""
+    spent: float = 0.0
+    """What is part of its payers' sums already."""
+    asked: Callable[[], Asked | None] = lambda: None
+    """None once its run has gone, of which LangChain doesn't always tell."""
+
+    @property
+    def reserved(self) -> float:
+        return max(self.may_cost - self.spent, 0.0) if self.asked() is not None else 0.0
+
+
 class Budgets:
     def __init__(
         self, store: Store, settings: BudgetsSettings | None = None, clock: Callable[[], float] = time.monotonic
@@ -43,61 +71,155 @@ class Budgets:
         self._store = store
         self._of: Mapping[Whose, Mapping[str, BudgetSettings]] = {"user": settings.users, "group": settings.groups}
         self._clock = clock
-        self._spent: OrderedDict[tuple[Whose, str], _Spent] = OrderedDict()
+        self._spent: OrderedDict[_Payer, _Spent] = OrderedDict()
         """By whom it was spent; those asked for last are at the end."""
         self._reading: dict[tuple[Whose, str, datetime], asyncio.Task[_Spent]] = {}
         """What is being read, also by the begin of its period: all who ask meanwhile wait for it."""
+        self._running: dict[_Payer, dict[str, _Call]] = {}
+        """The calls that run, by who pays for them and by their id."""
+        self._ended: OrderedDict[str, _Call] = OrderedDict()
+        """The last calls that have ended, by their id: some are told of twice."""
+        self._lock = threading.Lock()
+        """Held while what is spent and the calls are looked at or changed, for models may run in threads."""
 
     def __bool__(self) -> bool:
         return any(self._of.values())
 
+    def limit(self, user_id: str, group: str | None) -> bool:
+        """Whether the user or the group has a budget."""
+        return bool(self._limited(user_id, group))
+
     async def check(self, user_id: str, group: str | None) -> None:
         """Raises BudgetExceeded, with the time until it is renewed, if the user's or the group's budget is used up.
 
-        Raises also StoreUnavailable and RateLimited, but asks the store only for those that have a budget.
+        What runs counts with what it may cost. Raises also StoreUnavailable and RateLimited, but asks the store only
+        for those that have a budget.
         """
-        await self._check("user", user_id)
-        if group is not None:
-            await self._check("group", group)
+        for payer in self._limited(user_id, group):
+            now = self._store.now()
+            begin, _ = period(now, self._budget(payer).per)
+            await self._costs(*payer, begin)
+            with self._lock:
+                self._require(payer, now)
 
-    def add(self, record: UsageRecord) -> None:
-        """Add what a call has cost."""
-        if record.cost is None or record.currency is None:
-            return
-        spenders: list[tuple[Whose, str | None]] = [("user", record.user_id), ("group", record.group)]
-        for whose, name in spenders:
-            spent = self._spent.get((whose, name)) if name is not None else None
-            if spent is not None and record.at >= spent.begin:
-                spent.costs[record.currency] = spent.costs.get(record.currency, 0.0) + record.cost
+    def reserve(
+        self, call_id: str, user_id: str, group: str | None, asked: Asked, cost: Cost | None, *, must: bool = False
+    ) -> None:
+        """Count what a call that begins may cost, until `add` says what it has cost, or `asked` is let go.
 
-    async def _check(self, whose: Whose, name: str) -> None:
-        budgets = self._of[whose]
-        budget = budgets.get(name) or budgets.get(_DEFAULT)
-        if budget is None or budget.cost is None:
+        Raises BudgetExceeded if a budget is used up by what is known here, unless the call `must` begin; sums that are
+        not fresh are read meanwhile, for the next call. From any thread.
+        """
+        now, payers = self._store.now(), self._limited(user_id, group)
+        with self._lock:
+            if not must:
+                for payer in payers:
+                    self._require(payer, now)
+            call = _Call(now, payers, asked=weakref.ref(asked))
+            if cost is not None:
+                call.currency, call.may_cost = cost.currency, cost.amount
+            for payer in payers:
+                self._running.setdefault(payer, {})[call_id] = call
+        for payer in payers:
+            self._refresh(payer, now)
+
+    def add(self, record: UsageRecord, *, is_running: bool = False) -> None:
+        """Add what a call has cost, or until now if it `is_running`, in place of what was said of it before."""
+        payers = self._limited(record.user_id, record.group)
+        if not payers:
             return
-        now = self._store.now()
+        with self._lock:
+            call = self._running.get(payers[0], {}).get(record.id) or self._ended.get(record.id)
+            call = call or _Call(record.at, payers)
+            self._book(call, -call.spent)
+            call.at, call.currency, call.spent = record.at, record.currency or call.currency, record.cost or 0.0
+            self._book(call, call.spent)
+            if is_running:
+                return
+            call.may_cost = 0.0
+            for payer in payers:
+                self._end(payer, record.id)
+            self._ended[record.id] = call
+            while len(self._ended) > _KEPT_AT_MOST:
+                self._ended.popitem(last=False)
+
+    def _limited(self, user_id: str, group: str | None) -> tuple[_Payer, ...]:
+        """Those of the two who have a budget."""
+        if not self:
+            return ()
+        payers: tuple[_Payer, ...] = (("user", user_id),) if group is None else (("user", user_id), ("group", group))
+        return tuple(payer for payer in payers if self._budget(payer).cost is not None)
+
+    def _budget(self, payer: _Payer) -> BudgetSettings:
+        budgets = self._of[payer[0]]
+        return budgets.get(payer[1]) or budgets.get(_DEFAULT) or BudgetSettings(cost=None)
+
+    def _book(self, call: _Call, amount: float) -> None:
+        for payer in call.payers:
+            spent = self._spent.get(payer)
+            if spent is not None and call.at >= spent.begin and amount:
+                spent.costs[call.currency] = spent.costs.get(call.currency, 0.0) + amount
+
+    def _end(self, payer: _Payer, call_id: str) -> None:
+        running = self._running.get(payer, {})
+        running.pop(call_id, None)
+        if not running:
+            self._running.pop(payer, None)
+
+    def _require(self, payer: _Payer, now: datetime) -> None:
+        """Raise BudgetExceeded if what is known here to be spent, with what runs, uses up the payer's budget."""
+        budget = self._budget(payer)
         begin, end = period(now, budget.per)
-        spent = await self._costs(whose, name, begin)
-        if spent.get(budget.currency, 0.0) >= budget.cost:
-            who = "Your budget" if whose == "user" else "The budget of your group"
-            content = f"{who} of {budget.cost:g} {budget.currency} a {budget.per} is used up."
-            raise BudgetExceeded(content, retry_after_s=(end - now).total_seconds())
+        assert budget.cost is not None
+        known = self._spent.get(payer)
+        spent = known.costs.get(budget.currency, 0.0) if known is not None and known.begin == begin else 0.0
+        whose = "Your budget" if payer[0] == "user" else "The budget of your group"
+        limit = f"{whose} of {budget.cost:g} {budget.currency} a {budget.per}"
+        if spent >= budget.cost:
+            raise BudgetExceeded(f"{limit} is used up.", retry_after_s=(end - now).total_seconds())
+        running = self._running.get(payer)
+        if not running:
+            return
+        for gone in [call_id for call_id, call in running.items() if call.asked() is None]:
+            self._end(payer, gone)
+        reserved = sum(
+            call.reserved for call in running.values() if call.currency == budget.currency and call.at >= begin
+        )
+        if spent + reserved >= budget.cost:
+            content = f"{limit} may be used up by what runs: wait until some of it has ended."
+            raise BudgetExceeded(content, retry_after_s=_RUNNING_S)
 
-    async def _costs(self, whose: Whose, name: str, begin: datetime) -> Mapping[str, float]:
-        """What has been spent since `begin`, by currency."""
-        spent = self._spent.get((whose, name))
-        if spent is None or spent.begin != begin or self._clock() - spent.read_at > _FRESH_S:
-            reading = self._reading.get((whose, name, begin))
-            if reading is None:
-                # An empty context, because it is done for all who wait.
-                reading = asyncio.create_task(self._read(whose, name, begin), context=Context())
-                self._reading[whose, name, begin] = reading
-                reading.add_done_callback(lambda task: self._has_read((whose, name, begin), task))
+    async def _costs(self, whose: Whose, name: str, begin: datetime) -> None:
+        """Know what has been spent since `begin`."""
+        if not self._is_fresh((whose, name), begin):
             # Shielded, since others may wait for it too.
-            spent = await asyncio.shield(reading)
-        if (whose, name) in self._spent:
-            self._spent.move_to_end((whose, name))
-        return spent.costs
+            await asyncio.shield(self._read_soon(whose, name, begin))
+
+    def _is_fresh(self, payer: _Payer, begin: datetime) -> bool:
+        with self._lock:
+            spent = self._spent.get(payer)
+            if spent is not None:
+                self._spent.move_to_end(payer)
+        return spent is not None and spent.begin == begin and self._clock() - spent.read_at <= _FRESH_S
+
+    def _refresh(self, payer: _Payer, now: datetime) -> None:
+        """Read the payer's sum soon if it is not fresh; a call in a thread leaves that to others."""
+        begin, _ = period(now, self._budget(payer).per)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if not self._is_fresh(payer, begin):
+            self._read_soon(*payer, begin)
+
+    def _read_soon(self, whose: Whose, name: str, begin: datetime) -> "asyncio.Task[_Spent]":
+        reading = self._reading.get((whose, name, begin))
+        if reading is None:
+            # An empty context, because it is done for all who wait.
+            reading = asyncio.create_task(self._read(whose, name, begin), context=Context())
+            self._reading[whose, name, begin] = reading
+            reading.add_done_callback(lambda task: self._has_read((whose, name, begin), task))
+        return reading
 
     async def _read(self, whose: Whose, name: str, begin: datetime) -> _Spent:
         read_at = self._clock()
@@ -105,9 +227,15 @@ class Budgets:
             user_id=name if whose == "user" else None, group=name if whose == "group" else None, since=begin
         )
         sums = await self._store.usage_sums(query)
-        spent = self._spent[whose, name] = _Spent(begin, read_at, dict(sums[0].costs) if sums else {})
-        while len(self._spent) > _KEPT_AT_MOST:
-            self._spent.popitem(last=False)
+        costs = dict(sums[0].costs) if sums else {}
+        with self._lock:
+            known = self._spent.get((whose, name))
+            if known is not None and known.begin == begin:
+                # What has ended here may not be stored yet.
+                costs |= {one: max(cost, costs.get(one, 0.0)) for one, cost in known.costs.items()}
+            spent = self._spent[whose, name] = _Spent(begin, read_at, costs)
+            while len(self._spent) > _KEPT_AT_MOST:
+                self._spent.popitem(last=False)
         return spent
 
     def _has_read(self, key: tuple[Whose, str, datetime], task: asyncio.Task[_Spent]) -> None:

@@ -43,6 +43,8 @@ _WAITING_AT_MOST = 10_000
 _BATCH = 200
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 10.0
 _CLOSING_S = 2.0
+OUTPUT_TOKENS = 4_096
+"""So many output tokens a call reserves of its payers' budgets if nothing limits them."""
 SLOW_S = 2.5
 """As the objective `first_token` of docs/slo.md has it."""
 
@@ -82,13 +84,24 @@ class UsageLedger:
         self.prices = prices
         self._kpi = kpi
         self.budgets = budgets or Budgets(store)
-        """Told of what each call has cost."""
+        """Told of what each call may cost, and of what it has cost."""
         self._counter = TokenCounts().of(None)
         """Approximate, because it counts in the event loop."""
         self._waiting: deque[UsageRecord] = deque()
         """The records that are to be stored, the oldest first."""
         self._storing: asyncio.Task[None] | None = None
         """Runs while records wait."""
+
+    def begin(self, call_id: str, model: str, asked: Asked, payer: Payer, *, must: bool = False) -> None:
+        """Reserve what a call that begins may cost of its payers' budgets, if they have any. From any thread.
+
+        Raises BudgetExceeded if a budget is used up by what is known here, unless the call `must` begin.
+        """
+        if not self.budgets.limit(payer.user_id, payer.group):
+            return
+        tokens = CallTokens(self._input_of(asked), asked.most_output or OUTPUT_TOKENS)
+        cost = self.prices.cost(model, tokens, self._store.now().date())
+        self.budgets.reserve(call_id, payer.user_id, payer.group, asked, cost, must=must)
 
     def record_of(self, call: ModelCall, payer: Payer) -> UsageRecord:
         """The record of a call that runs or ends now; counts the cost, which is known once it ends, in the metrics."""
@@ -116,12 +129,15 @@ class UsageLedger:
         )
         if cost is not None and not call.is_running:
             self._kpi.models.cost(call.model, cost.currency, cost.amount, is_estimated=is_estimated)
-        self.budgets.add(record)
+        self.budgets.add(record, is_running=call.is_running)
         return record
 
     def _estimated(self, call: ModelCall) -> CallTokens | None:
-        """The tokens of a call whose provider has told none; None if it has done nothing for it, or still works."""
-        if call.asked is None or call.is_running:
+        """The tokens of a call whose provider has told none; None if it has done nothing for it."""
+        if call.asked is None:
+            return None
+        if call.is_running and call.asked.input_tokens is None:
+            # Only a crash leaves this record, and without a budget that is not worth the count.
             return None
         return CallTokens(self._input_of(call.asked), tokens_of_bytes(call.output_bytes))
 
@@ -163,7 +179,11 @@ class UsageLedger:
         def keep(call: ModelCall) -> None:
             self.keep([self.record_of(call, payer)])
 
-        calls = ModelCalls(keep, purpose)
+        def begin(call_id: str, name: str, asked: Asked) -> None:
+            # Safety, and the answers that follow, may depend on it.
+            self.begin(call_id, name, asked, payer, must=True)
+
+        calls = ModelCalls(keep, purpose, begin)
         config = RunnableConfig(callbacks=[calls])
         try:
             answer: Any = await model.ainvoke(list(messages), config)

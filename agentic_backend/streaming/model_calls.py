@@ -53,7 +53,7 @@ class CallTokens(NamedTuple):
     cached_input: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Asked:
     """What a model is asked with: references, no copies."""
 
@@ -109,13 +109,27 @@ class _Streaming(NamedTuple):
     said: SaidByCall
 
 
+OnBegin = Callable[[str, str, Asked], None]
+"""Gets a call that is about to begin, in its own thread: its id, the name of its model, and what is asked."""
+
+
+def begins(call_id: str, model: str, asked: Asked) -> None:
+    """Every call may begin."""
+
+
 class ModelCalls(ModelFailures):
-    def __init__(self, on_call: Callable[[ModelCall], None] = lambda call: None, purpose: Purpose = "answer") -> None:
+    def __init__(
+        self,
+        on_call: Callable[[ModelCall], None] = lambda call: None,
+        purpose: Purpose = "answer",
+        on_begin: OnBegin = begins,
+    ) -> None:
         """`on_call` gets each call once it has run for `_LONG_S`, if it does, and when it has ended, both in the event
-        loop's thread. `purpose` is that of visible calls.
+        loop's thread. `purpose` is that of visible calls. What `on_begin` raises refuses the call.
         """
         super().__init__()
         self._on_call = on_call
+        self._on_begin = on_begin
         self._purpose = purpose
         # The event loop and its thread; a model may run in another thread.
         self._loop = asyncio.get_running_loop()
@@ -205,6 +219,8 @@ class ModelCalls(ModelFailures):
 
     def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], asked: Asked, *, is_seen: bool) -> None:
         model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
+        if not self._is_cut:
+            self._on_begin(str(run_id), model, asked)
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
         provider = str(metadata.get("ls_provider") or "")
         purpose = self._purpose if is_seen else unseen

@@ -18,7 +18,15 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.streaming.chunk_folding import ChunkFolding
 from agentic_backend.streaming.chunk_texts import ChunkTexts
-from agentic_backend.streaming.model_calls import ModelCall, ModelCalls, is_hidden, is_shown, message_of
+from agentic_backend.streaming.model_calls import (
+    ModelCall,
+    ModelCalls,
+    OnBegin,
+    begins,
+    is_hidden,
+    is_shown,
+    message_of,
+)
 from agentic_backend.streaming.response_calls import ResponseCalls, ResponseIds
 from agentic_backend.streaming.said import Said, SaidByCall
 from agentic_backend.streaming.stream_turns import StreamTurns
@@ -73,11 +81,12 @@ class ModelStream(ModelCalls):
         on_call: Callable[[ModelCall], None] = lambda call: None,
         turns: StreamTurns | None = None,
         calls: ResponseCalls | None = None,
+        on_begin: OnBegin = begins,
     ) -> None:
-        """See ModelCalls for `on_call`. `turns` are those of the process's streams; None: this run shares none.
-        `calls` are the run's tool calls.
+        """See ModelCalls for `on_call` and `on_begin`. `turns` are those of the process's streams; None: this run
+        shares none. `calls` are the run's tool calls.
         """
-        super().__init__(on_call)
+        super().__init__(on_call, on_begin=on_begin)
         self.calls = calls or ResponseCalls()
         self._sink = sink
         # Limits the output of the run's models.

@@ -19,7 +19,7 @@ from agentic_backend.agents.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.stores.trail import Allowance
 from agentic_backend.streaming.call_spans import end_tool, fail_tool, tool_span
 from agentic_backend.streaming.in_flight import InFlight, Kind
-from agentic_backend.streaming.model_calls import ModelCall
+from agentic_backend.streaming.model_calls import ModelCall, OnBegin, begins
 from agentic_backend.streaming.model_stream import ModelStream
 from agentic_backend.streaming.response_calls import ResponseCalls
 from agentic_backend.streaming.run_observer import RunObserver, tool_name
@@ -41,9 +41,10 @@ class RunCallback(ModelStream, RunObserver):
         on_allowed: Callable[[str, Allowance], None] = lambda call_id, allowance: None,
         turns: StreamTurns | None = None,
         calls: ResponseCalls | None = None,
+        on_begin: OnBegin = begins,
     ) -> None:
         """`on_allowed` is told, maybe in a thread, of each call of a tool that starts, and why it may."""
-        super().__init__(sink, said, on_call, turns, calls)
+        super().__init__(sink, said, on_call, turns, calls, on_begin)
         self._call_limits = call_limits
         self._clock = clock
         self._on_allowed = on_allowed

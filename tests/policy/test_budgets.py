@@ -1,12 +1,15 @@
 """Budgets: what users and groups have spent in a period, known without asking the store each time."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from support.failing_store import FailingStore
 from support.recorded_agents import eventually
 
@@ -14,9 +17,11 @@ from agentic_backend.config.usage import BudgetsSettings
 from agentic_backend.errors import BudgetExceeded, StoreUnavailable
 from agentic_backend.policy import budgets as module
 from agentic_backend.policy.budgets import Budgets, period
+from agentic_backend.policy.prices import Cost
 from agentic_backend.policy.usage_ledger import paying_group
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import UsageRecord
+from agentic_backend.streaming.model_calls import Asked
 
 NOW = datetime(2026, 3, 31, 22, tzinfo=UTC)
 
@@ -54,6 +59,12 @@ class Spending:
 
     async def stored(self, *args: Any, **fields: Any) -> None:
         await self.store.real.add_trail([self.record(*args, **fields)])
+
+    def begin(self, call: UsageRecord, may_cost: float, **options: bool) -> Asked:
+        """Begin a call, which goes on as long as the result is kept, or until `add`."""
+        asked, cost = Asked([HumanMessage("?")]), Cost(may_cost, "USD", NOW.date())
+        self.budgets.reserve(call.id, call.user_id, call.group, asked, cost, **options)
+        return asked
 
     async def refusal(self, user_id: str = "ann", group: str | None = None) -> BudgetExceeded | None:
         try:
@@ -164,3 +175,94 @@ async def test_all_who_ask_at_once_wait_for_one_reading(store: FailingStore) -> 
     assert all(isinstance(failure, StoreUnavailable) for failure in failures)
     assert store.refused == ["usage_sums"]
     assert await spending.refusal("u", "class") is not None
+
+
+async def test_what_runs_counts_with_what_it_may_cost_until_it_has_ended(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 6}}, groups={"class": {"cost": 6}})
+    calls = [spending.record(1.0, group="class") for _ in range(3)]
+    kept = [spending.begin(call, 4.0) for call in calls[:2]]
+    error = await spending.refusal()
+    assert error is not None and error.retry_after_s == module._RUNNING_S
+    assert error.content.startswith("Your budget of 6 USD a month may be used up by what runs")
+    assert await spending.refusal("bob", "class") is not None
+    with pytest.raises(BudgetExceeded):
+        spending.begin(calls[2], 0.0)
+    spending.budgets.add(calls[0])
+    kept.append(spending.begin(calls[2], 2.0))
+    assert await spending.refusal("bob", "class") is not None
+    spending.budgets.add(calls[1])
+    assert await spending.refusal("ann", "class") is None
+
+
+async def test_of_many_that_begin_at_once_no_more_begin_than_the_budget_may_pay_for(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 1}})
+    begun = []
+    for _ in range(50):
+        try:
+            begun.append(spending.begin(spending.record(0.9), 0.9))
+        except BudgetExceeded:
+            continue
+    assert len(begun) == 2, "one call more than what is left"
+
+
+async def test_a_call_that_must_begin_is_not_refused_but_counts(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}})
+    kept = [spending.begin(spending.record(0.0), 9.0, must=True) for _ in range(2)]
+    assert await spending.refusal() is not None and kept
+
+
+async def test_a_call_whose_run_has_gone_reserves_nothing(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}})
+    spending.begin(spending.record(0.0), 9.0)
+    gc.collect()
+    assert await spending.refusal() is None
+    assert spending.budgets._running == {}
+
+
+async def test_a_call_counts_once_however_often_it_is_told_of(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}})
+    assert await spending.refusal() is None
+    call = spending.record(2.0)
+    kept = spending.begin(call, 2.0)
+    spending.budgets.add(replace(call, cost=1.5, currency="USD"), is_running=True)
+    assert spending.budgets._spent["user", "ann"].costs == {"USD": 1.5}
+    for _ in range(3):
+        spending.budgets.add(call)
+    assert spending.budgets._spent["user", "ann"].costs == {"USD": 2.0} and kept
+
+
+async def test_what_is_not_stored_yet_is_not_forgotten_when_the_store_is_asked_again(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}})
+    await spending.stored(1.0)
+    assert await spending.refusal() is None
+    spending.budgets.add(spending.record(4.0))
+    spending.seconds += module._FRESH_S + 1
+    assert await spending.refusal() is not None
+
+
+async def test_what_others_spend_while_calls_begin_here_is_read_meanwhile(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}})
+    assert await spending.refusal() is None
+    await spending.stored(9.0)
+    spending.begin(spending.record(0.0), 0.0)
+    spending.seconds += module._FRESH_S + 1
+    spending.begin(spending.record(0.0), 0.0)
+    await asyncio.gather(*spending.budgets._reading.values())
+    with pytest.raises(BudgetExceeded):
+        spending.begin(spending.record(0.0), 0.0)
+
+
+async def test_the_clock_of_a_new_period_begins_with_nothing_spent(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5, "per": "day"}})
+    assert await spending.refusal() is None
+    spending.budgets.add(spending.record(9.0))
+    assert await spending.refusal() is not None
+    store.real._wall = lambda: NOW + timedelta(days=1)
+    assert await spending.refusal() is None
+
+
+async def test_without_a_budget_nothing_is_counted_or_kept(store: FailingStore) -> None:
+    spending = Spending(store, users={"ann": {"cost": 5}, "bob": {"cost": None}})
+    assert [spending.budgets.limit(name, "class") for name in ("ann", "bob", "cy")] == [True, False, False]
+    spending.budgets.add(spending.record(9.0, "bob"))
+    assert not spending.budgets._ended

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.held_agents import Hold
+from support.held_agents import Hold, held_graph, held_tool_graph
 from support.recorded_agents import eventually
 from support.sessions import Sessions, events_of, idle_relay, open_sessions, until
 
@@ -84,3 +84,57 @@ async def test_a_group_spends_its_budget_together(tmp_path: Path) -> None:
         with pytest.raises(BudgetExceeded):
             await sessions.begin("hello", user=bob)
         await events_of(await sessions.begin("hello", user=User(id="cy", name="cy")))
+
+
+# A token of an answer costs 1 USD; a call reserves 4,096.
+DEAR = PriceSettings.model_validate(
+    {"model": "*", "input_per_million": 0, "output_per_million": 1_000_000, "from": "2026-01-01"}
+)
+
+
+async def test_what_runs_reserves_what_it_may_cost(tmp_path: Path, hold: Hold) -> None:
+    budgets = BudgetsSettings.model_validate({"users": {"alice": {"cost": 5_000}}})
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}, prices=[DEAR], budgets=budgets) as sessions:
+        logs = await asyncio.gather(*[sessions.begin("hello", mode="query") for _ in range(10)])
+        refused = logs[2:]
+        for log in refused:
+            last = (await events_of(log))[-1]
+            assert (last["status"], last["error"]["code"]) == ("error", "budget_exceeded")
+        assert hold.held == 2
+        with pytest.raises(BudgetExceeded):
+            await sessions.begin("hello")
+        hold.released.set()
+        assert [(await events_of(log))[-1]["status"] for log in logs[:2]] == ["ok", "ok"]
+        assert (await sessions.ask("hello"))[-1]["status"] == "ok"
+
+
+async def test_a_stopped_answer_counts_for_the_budget_and_reserves_nothing_more(tmp_path: Path, hold: Hold) -> None:
+    budgets = BudgetsSettings.model_validate({"users": {"alice": {"cost": 2}}})
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}, prices=[DEAR], budgets=budgets) as sessions:
+        log = await sessions.begin("hello")
+        await eventually(lambda: hold.held)
+        running = sessions.relay.running(log.exchange_id)
+        assert running is not None
+        running.stop()
+        assert (await events_of(log))[-1]["status"] == "stopped"
+        with pytest.raises(BudgetExceeded, match="is used up"):
+            await sessions.begin("hello")
+
+
+async def test_an_exchange_ends_between_two_calls_once_the_budget_is_used_up(tmp_path: Path) -> None:
+    budgets = BudgetsSettings.model_validate({"users": {"alice": {"cost": 1}}})
+    agents = {"plain": held_tool_graph(released())}
+    async with open_sessions(tmp_path, agents, prices=[DEAR], budgets=budgets) as sessions:
+        log = await sessions.begin("call work()")
+        *_, last = await events_of(log)
+        assert (last["status"], last["error"]["code"]) == ("error", "budget_exceeded")
+        said = await sessions.stored(log.session_id)
+        assert [message["channel"] for message in said][-3:] == ["tool_call", "tool_result", "error"]
+        assert said[-2]["parts"][0]["ok"], "what was done before is kept"
+        assert len(await answers_used(sessions, log.exchange_id, 1)) == 1
+
+
+def released() -> Hold:
+    hold = Hold()
+    hold.released.set()
+    return hold

@@ -30,5 +30,5 @@ class RetentionSettings(Section):
     kpi_days: Days = Field(None, description="How many days the KPIs of exchanges are kept; `null` is for good.")
     usage_days: Days = Field(
         None,
-        description="How many days the usage of models is kept; `null` is for good. Budgets count what is kept.",
+        description="How many days the usage of models is kept, or as long as a budget counts it; `null` is for good.",
     )

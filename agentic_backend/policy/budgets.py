@@ -23,6 +23,7 @@ from agentic_backend.policy.prices import Cost
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import UsageRecord
 from agentic_backend.stores.usage_sums import UsageQuery
+from agentic_backend.stores.user_rows import hidden_name
 from agentic_backend.streaming.model_calls import Asked
 
 _FRESH_S = 10.0
@@ -88,6 +89,11 @@ class Budgets:
     def limit(self, user_id: str, group: str | None) -> bool:
         """Whether the user or the group has a budget."""
         return bool(self._limited(user_id, group))
+
+    def counted_since(self) -> datetime | None:
+        """When the longest period has begun that a budget counts; None without any budget."""
+        limits = {budget.per for budgets in self._of.values() for budget in budgets.values() if budget.cost is not None}
+        return min((period(self._store.now(), per)[0] for per in limits), default=None)
 
     async def check(self, user_id: str, group: str | None) -> None:
         """Raises BudgetExceeded, with the time until it is renewed, if the user's or the group's budget is used up.
@@ -223,11 +229,15 @@ class Budgets:
 
     async def _read(self, whose: Whose, name: str, begin: datetime) -> _Spent:
         read_at = self._clock()
-        query = UsageQuery(
-            user_id=name if whose == "user" else None, group=name if whose == "group" else None, since=begin
-        )
-        sums = await self._store.usage_sums(query)
-        costs = dict(sums[0].costs) if sums else {}
+        if whose == "user":
+            # With what they had spent before they deleted their data.
+            queries = [UsageQuery(user_id=one, since=begin) for one in (name, hidden_name(name))]
+        else:
+            queries = [UsageQuery(group=name, since=begin)]
+        costs: dict[str, float] = {}
+        for query in queries:
+            for found in await self._store.usage_sums(query):
+                costs |= {one: costs.get(one, 0.0) + cost for one, cost in found.costs.items()}
         with self._lock:
             known = self._spent.get((whose, name))
             if known is not None and known.begin == begin:

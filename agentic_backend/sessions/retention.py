@@ -42,11 +42,20 @@ _KEPT: dict[Table[Any], Callable[[RetentionSettings], float | None]] = {
 
 
 class Retention:
-    def __init__(self, store: Store, ends: SessionEnds, sessions: SessionService, settings: RetentionSettings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        ends: SessionEnds,
+        sessions: SessionService,
+        settings: RetentionSettings,
+        counted_since: Callable[[], datetime | None],
+    ) -> None:
+        """`counted_since` says from when on budgets count the usage (see Budgets), which is kept."""
         self._store = store
         self._ends = ends
         self._sessions = sessions
         self._settings = settings
+        self._counted_since = counted_since
 
     def chores(self) -> list[Chore]:
         """What there is to do by these settings."""
@@ -60,7 +69,10 @@ class Retention:
         return chores
 
     async def _delete_rows(self, table: Table[Any], kept: timedelta, limit: int) -> int:
-        return await self._store.delete_old(table, self._store.now() - kept, limit)
+        before = self._store.now() - kept
+        if table is USAGE and (since := self._counted_since()) is not None:
+            before = min(before, since)
+        return await self._store.delete_old(table, before, limit)
 
     async def _delete_sessions(self, kept: timedelta, limit: int) -> int:
         before = self._store.now() - kept

@@ -5,13 +5,16 @@ seconds, stops what runs of theirs, lets go of what it holds in memory, and refu
 minute one instance deletes once more what was written late: by a tool that has ignored its stop, by a title, by an
 instance that has not looked yet. So an ask during a deletion is refused, or deleted with the rest. If a process dies,
 another one ends its deletions.
+
+Where there are budgets, the costs of the period that runs stay, under a name that only the user's id leads to, so that
+a deletion doesn't renew a budget.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
@@ -22,6 +25,7 @@ from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.tables import SESSIONS, TABLES
+from agentic_backend.stores.user_rows import hidden_name
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +44,21 @@ class UserDeletions:
         sessions: SessionService,
         attachments: Attachments,
         forgetting: Sequence[Callable[[str], None]],
+        counted_since: Callable[[], datetime | None],
         *,
         settle_s: float = SETTLE_S,
     ) -> None:
-        """`forgetting` are called with a user's id, and drop what this process holds of the user elsewhere."""
+        """`forgetting` are called with a user's id, and drop what this process holds of the user elsewhere.
+
+        `counted_since` says from when on budgets count what was spent (see Budgets).
+        """
         self._store = store
         self._relay = relay
         self._factory = factory
         self._sessions = sessions
         self._attachments = attachments
         self._forgetting = forgetting
+        self._counted_since = counted_since
         self._settle_s = settle_s
         self._erase_at = 0.0
         """When the database's file may be packed next, in the event loop's time."""
@@ -88,6 +97,10 @@ class UserDeletions:
             await self._store.end_deletion(deletion)
         return len(due)
 
+    async def delete_hidden_usage(self, limit: int) -> int:
+        """Delete at most `limit` usage records of deleted users that no budget counts any more; how many."""
+        return await self._store.delete_hidden_usage(self._counted_since() or self._store.now(), limit)
+
     async def _delete(self, user_id: str) -> None:
         now = self._store.now()
         await self._store.keep_deletion(
@@ -113,6 +126,9 @@ class UserDeletions:
                 await self._delete_session(user_id, session_id)
         # With their contents, which are in no table.
         await self._attachments.remove_of_user(user_id)
+        if (since := self._counted_since()) is not None:
+            while await self._store.hide_usage(user_id, hidden_name(user_id), since, _ROWS):
+                pass
         for table in TABLES:
             while table.user is not None and table is not SESSIONS:
                 if not await self._store.delete_user_rows(table, user_id, _ROWS):

@@ -148,7 +148,8 @@ def _user_deletions(parts: ServerParts, exchanges: WiredExchanges, service: Sess
         services.background.forget,
         services.traces.forget,
     )
-    return UserDeletions(parts.store, parts.relay, parts.factory, service, exchanges.attachments, forgetting)
+    since = parts.ledger.budgets.counted_since
+    return UserDeletions(parts.store, parts.relay, parts.factory, service, exchanges.attachments, forgetting, since)
 
 
 def _session_news(parts: ServerParts) -> SessionNews:
@@ -198,10 +199,11 @@ def _housekeeping(
         Chore("expired_shares", sharing.delete_expired),
         *([] if inactive_h is None else [inactivity(store, ends, inactive_h)]),
         Chore("user_deletions", deletions.finish),
+        Chore("hidden_usage", deletions.delete_hidden_usage),
         Chore("background_calls", exchanges.services.background.close_left),
         Chore("attachments", exchanges.attachments.remove_stale),
         Chore("text_index", store.index_texts),
-        *Retention(store, ends, service, settings.retention).chores(),
+        *Retention(store, ends, service, settings.retention, parts.ledger.budgets.counted_since).chores(),
     )
 
 

@@ -1,11 +1,37 @@
 """All of a user's rows, for their export and their deletion."""
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
 from agentic_backend.stores.records import UserDeletion
+from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import Table
 
 R = TypeVar("R")
+
+HIDDEN = "deleted:"
+"""So begins the `user_id` of usage records that are left for budgets once their user's data are deleted."""
+HIDDEN_END = "deleted;"
+"""Behind all that begin so."""
+LEFT_OF_USAGE: Mapping[str, str | None] = {
+    **dict.fromkeys(("session_id", "exchange_id", "agent_id", "input_tokens", "output_tokens", "priced_on")),
+    "estimated": None,
+    "model": "unknown",
+    "purpose": "internal",
+}
+"""The columns of these records that no longer say what was done."""
+
+
+def hidden_name(user_id: str) -> str:
+    """The same for the same user, so that their budget still finds what they have spent."""
+    return HIDDEN + sha256(user_id.encode(errors="surrogatepass")).hexdigest()
+
+
+def midnight_of(day: str) -> str:
+    """The begin of a `day` as the column `at` has it."""
+    return rfc3339(datetime.fromisoformat(day).replace(tzinfo=UTC))
 
 
 class UserStore(Protocol):
@@ -38,6 +64,17 @@ class UserStore(Protocol):
 
         Rows of sessions go with their session, which must be deleted before.
         """
+        ...
+
+    async def hide_usage(self, user_id: str, hidden: str, since: datetime, limit: int) -> int:
+        """Leave what budgets need of at most `limit` usage records of the user, from `since` on; how many there were.
+
+        That is the day, the group and the cost, as a record of `hidden` (see `hidden_name`).
+        """
+        ...
+
+    async def delete_hidden_usage(self, before: datetime, limit: int) -> int:
+        """Delete at most `limit` such records of a time before this one; how many there were."""
         ...
 
     async def keep_deletion(self, deletion: UserDeletion) -> None:

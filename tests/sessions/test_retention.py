@@ -1,7 +1,8 @@
 """What is too old is deleted, and nothing else, a few rows at a time."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,10 @@ async def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
                 yield sessions
 
 
-def retention(sessions: Sessions, **days: float) -> Retention:
+def retention(sessions: Sessions, counted_since: datetime | None = None, **days: float) -> Retention:
     store = sessions.store.as_store
     ends = SessionEnds(store, sessions.relay, sessions.factory, sessions.kpi, lambda session, user: None)
-    return Retention(store, ends, sessions.service, RetentionSettings(**days))
+    return Retention(store, ends, sessions.service, RetentionSettings(**days), lambda: counted_since)
 
 
 async def tidy(kept: Retention, limit: int = 100) -> dict[str, int]:
@@ -143,3 +144,12 @@ async def test_the_housekeeping_of_a_server_does_it(tmp_path: Path) -> None:
             await sessions.housekeeping.do(chore)
         assert "old" not in {session.title for session in await store.page(SESSIONS, None, 10)}
         assert all(usage.at > EPOCH + timedelta(days=1) for usage in await store.page(USAGE, None, 1_000))
+
+
+async def test_usage_that_budgets_count_is_kept(sessions: Sessions) -> None:
+    store, now = sessions.store.real, sessions.store.real.now()
+    ages = {"old": 12, "counted": 8, "new": 1}
+    await store.add_trail([replace(a_usage(), id=name, at=now - timedelta(days=age)) for name, age in ages.items()])
+    assert await tidy(retention(sessions, now - timedelta(days=10), usage_days=7)) == {"usage": 1}
+    assert {record.id for record in await store.page(USAGE, None, 10)} == {"counted", "new"}
+    assert await tidy(retention(sessions, usage_days=7)) == {"usage": 1}

@@ -27,6 +27,8 @@ from agentic_backend.stores.tables import (
     USAGE,
     Table,
 )
+from agentic_backend.stores.usage_sums import UsageQuery
+from agentic_backend.stores.user_rows import hidden_name
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
@@ -44,7 +46,7 @@ from tests.stores.samples import (
     question,
     run_exchanges,
 )
-from tests.stores.trail_samples import one_of_each
+from tests.stores.trail_samples import a_usage, one_of_each
 
 
 async def fill(store: Store, user_id: str) -> None:
@@ -196,3 +198,25 @@ async def test_what_was_deleted_is_not_in_the_file(tmp_path: Path) -> None:
         assert len(await store.page(SESSIONS, None, 100)) == 20
     finally:
         await store.aclose()
+
+
+async def test_of_usage_that_budgets_count_only_the_day_the_group_and_the_cost_stay(store: Store) -> None:
+    kept, hidden = a_usage("ann", minute=24 * 60 + 5, estimated=True), hidden_name("ann")
+    others = [a_usage("ann", minute=5), a_usage("bob", minute=24 * 60 + 5)]
+    await store.add_trail([kept, *others])
+    since = EPOCH + timedelta(days=1)
+    assert [await store.hide_usage("ann", hidden, since, 2) for _ in range(2)] == [1, 0]
+    [left] = await store.page(USAGE, None, 10, user_id=hidden)
+    assert left == replace(
+        kept,
+        **dict.fromkeys(("session_id", "exchange_id", "agent_id", "input_tokens", "output_tokens", "priced_on")),
+        **{"user_id": hidden, "at": since, "model": "unknown", "purpose": "internal", "estimated": None},
+    )
+    assert "ann" not in hidden
+    [spent] = await store.usage_sums(UsageQuery(hidden, since=since))
+    [by_group] = await store.usage_sums(UsageQuery(group=kept.group, since=since))
+    assert (spent.costs, by_group.costs) == ({"EUR": 0.5}, {"EUR": 1.0})
+    assert [row.at for row in await store.page(USAGE, None, 10, user_id="ann")] == [others[0].at]
+    assert await store.delete_hidden_usage(since, 10) == 0
+    assert await store.delete_hidden_usage(since + timedelta(days=1), 10) == 1
+    assert len(await store.page(USAGE, None, 10)) == 2

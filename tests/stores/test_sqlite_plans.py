@@ -146,6 +146,8 @@ async def use_the_trail(store: SqliteStore, session_id: str) -> None:
                 await store.trail(TrailQuery(record, {fields[column]: "x"}, cursor=cursor_at(EPOCH, "x")))
         if table.time is not None:
             await store.delete_old(table, EPOCH, 10)
+    await store.hide_usage("ann", "deleted:x", EPOCH, 10)
+    await store.delete_hidden_usage(EPOCH, 10)
     for name in ("user_id", "group", "session_id", "exchange_id"):
         await store.usage_sums(UsageQuery(**{name: "x"}, by=("day",)))
     await store.usage_sums(UsageQuery(since=EPOCH))

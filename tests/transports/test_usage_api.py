@@ -14,7 +14,7 @@ from support.running_server import FAST, RunningServer, running_server
 from support.usage_agents import ENTRIES
 
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.trail import UsageRecord
+from agentic_backend.stores.trail import TrailQuery, UsageRecord
 
 PRICE = {"model": "*", "input_per_million": 1, "output_per_million": 2, "from": "2026-01-01"}
 SETTINGS = {**FAST, "prices": [PRICE], "titles": {"enabled": False}}
@@ -234,3 +234,26 @@ async def test_the_group_that_pays_for_an_exchange_is_asked_again_before_it_goes
         async with rest(server, "dev:alice") as http:
             refused = await http.post(f"/exchanges/{waiting['exchange_id']}/resume", json={})
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
+
+
+async def test_who_deletes_their_data_has_still_spent_the_budget(store_url: str, store: Store, tmp_path: Path) -> None:
+    budgets = {"users": {"alice": {"cost": 0.000001}}, "groups": {"default": {"cost": 1}}}
+    settings = {**SETTINGS, "store": {"url": store_url}, "budgets": budgets}
+    async with running_server(tmp_path, settings=settings) as server:
+        async with chat(server.address, token="dev:alice") as client:
+            final = (await client.ask("hello"))[-1]
+        async with rest(server, "dev:alice") as http:
+            assert (await http.delete("/me")).status_code == 204
+    [left] = (await store.trail(TrailQuery(UsageRecord))).records
+    assert left.cost and "alice" not in repr(left) and final["exchange_id"] not in repr(left)
+    for deletion in await store.deletions():
+        # Its minute is over.
+        await store.end_deletion(deletion)
+    async with running_server(tmp_path, settings=settings) as server:
+        assert (await get(server, "/usage")).json()["sums"] == []
+        async with chat(server.address, token="dev:alice") as client:
+            [refusal] = await refused_ask(client, "chat")
+            assert refusal["code"] == "budget_exceeded"
+    async with running_server(tmp_path, settings={**settings, "budgets": {}}) as server:
+        async with rest(server, "dev:alice") as http:
+            assert (await http.delete("/me")).status_code == 204

@@ -1,5 +1,6 @@
 """All of a user's rows in MongoDB. Its server reuses the space of deleted documents, and ages its journals, itself."""
 
+from datetime import datetime
 from typing import Any, TypeVar
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
@@ -7,7 +8,8 @@ from agentic_backend.stores.mongo.finishing import Finishing
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import DELETIONS, Table
+from agentic_backend.stores.tables import DELETIONS, USAGE, Table
+from agentic_backend.stores.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 
 R = TypeVar("R")
 
@@ -59,6 +61,28 @@ class Users(Part):
         if not (ids := [row["_id"] for row in await own.to_list(None)]):
             return 0
         return (await database[table.name].delete_many({"_id": {"$in": ids}})).deleted_count
+
+    @operation
+    async def hide_usage(self, database: Database, user_id: str, hidden: str, since: datetime, limit: int) -> int:
+        await self.finishing.all()
+        usage = database[USAGE.name]
+        own = usage.find({"user_id": user_id, "at": {"$gte": rfc3339(since)}}, {"day": 1}).limit(limit)
+        ids_of: dict[str, list[Any]] = {}
+        for row in await own.to_list(None):
+            ids_of.setdefault(row["day"], []).append(row["_id"])
+        for day, ids in ids_of.items():
+            left = {**LEFT_OF_USAGE, "user_id": hidden, "at": midnight_of(day)}
+            await usage.update_many({"_id": {"$in": ids}}, {"$set": left})
+        return sum(map(len, ids_of.values()))
+
+    @operation
+    async def delete_hidden_usage(self, database: Database, before: datetime, limit: int) -> int:
+        usage = database[USAGE.name]
+        hidden = {"user_id": {"$gte": HIDDEN, "$lt": HIDDEN_END}, "at": {"$lt": rfc3339(before)}}
+        old = await usage.find(hidden, {"_id": 1}).limit(limit).to_list(None)
+        if not old:
+            return 0
+        return (await usage.delete_many({"_id": {"$in": [row["_id"] for row in old]}})).deleted_count
 
     @operation
     async def keep_deletion(self, database: Database, deletion: UserDeletion) -> None:

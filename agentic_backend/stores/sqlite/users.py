@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import time
+from datetime import datetime
 from typing import Any
 
 from agentic_backend.errors import StoreUnavailable
@@ -11,6 +12,7 @@ from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
 from agentic_backend.stores.sqlite.text_index import merge_index
 from agentic_backend.stores.tables import DELETIONS, Table
+from agentic_backend.stores.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 
 # How long readers may keep the write-ahead log from being emptied, and when that is tried again, in seconds.
 _READERS_S, _AGAIN_S = 2.0, 0.1
@@ -37,6 +39,23 @@ class Users(Part):
         [key] = table.key
         own = f"SELECT {key} FROM {table.name} WHERE {table.user} = ? LIMIT ?"
         return db.execute(f"DELETE FROM {table.name} WHERE {key} IN ({own})", (user_id, limit)).rowcount
+
+    @writes
+    def hide_usage(self, db: sqlite3.Connection, user_id: str, hidden: str, since: datetime, limit: int) -> int:
+        own = "SELECT id, day FROM usage WHERE user_id = ? AND at >= ? LIMIT ?"
+        rows = db.execute(own, (user_id, rfc3339(since), limit)).fetchall()
+        left = ", ".join(f"{column} = :{column}" for column in LEFT_OF_USAGE)
+        db.executemany(
+            f"UPDATE usage SET user_id = :hidden, at = :at, {left} WHERE id = :id",
+            [{**LEFT_OF_USAGE, "hidden": hidden, "at": midnight_of(row["day"]), "id": row["id"]} for row in rows],
+        )
+        return len(rows)
+
+    @writes
+    def delete_hidden_usage(self, db: sqlite3.Connection, before: datetime, limit: int) -> int:
+        old = "SELECT id FROM usage WHERE user_id >= ? AND user_id < ? AND at < ? LIMIT ?"
+        given = (HIDDEN, HIDDEN_END, rfc3339(before), limit)
+        return db.execute(f"DELETE FROM usage WHERE id IN ({old})", given).rowcount
 
     @writes
     def keep_deletion(self, db: sqlite3.Connection, deletion: UserDeletion) -> None:

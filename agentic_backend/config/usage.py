@@ -45,3 +45,9 @@ class BudgetsSettings(Section):
     groups: dict[NonEmpty, BudgetSettings] = Field(
         {}, description="The budgets of groups; `default` is the budget of each other group."
     )
+    paying_groups: Annotated[tuple[NonEmpty, ...], Field(strict=False, max_length=10_000)] = Field(
+        (),
+        description="Which of several groups pays for a call: the first one of these that the user is in, or that is "
+        "the organisation of the exchange's scope; where none is, the organisation, else the first group by the "
+        "alphabet.",
+    )

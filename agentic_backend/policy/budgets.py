@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,6 +71,8 @@ class Budgets:
         settings = settings or BudgetsSettings()
         self._store = store
         self._of: Mapping[Whose, Mapping[str, BudgetSettings]] = {"user": settings.users, "group": settings.groups}
+        self._places = {group: place for place, group in reversed(list(enumerate(settings.paying_groups)))}
+        """Where each paying group stands first in the settings."""
         self._clock = clock
         self._spent: OrderedDict[_Payer, _Spent] = OrderedDict()
         """By whom it was spent; those asked for last are at the end."""
@@ -85,6 +87,11 @@ class Budgets:
 
     def __bool__(self) -> bool:
         return any(self._of.values())
+
+    def paying_group(self, groups: Sequence[str]) -> str | None:
+        """The one of the `groups` that pays: the first that the settings name, else the first; None of none."""
+        named = [group for group in groups if group in self._places]
+        return min(named, key=self._places.__getitem__) if named else next(iter(groups), None)
 
     def limit(self, user_id: str, group: str | None) -> bool:
         """Whether the user or the group has a budget."""

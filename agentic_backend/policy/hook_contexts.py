@@ -20,7 +20,7 @@ from agentic_backend.policy.hook_context import (
     ToolFacts,
     UserFacts,
 )
-from agentic_backend.policy.usage_ledger import Payer, paying_group
+from agentic_backend.policy.usage_ledger import Payer, may_pay
 from agentic_backend.protocol.messages import ChatMessage, SessionState, utc_now
 from agentic_backend.protocol.parts import Part
 from agentic_backend.stores.base import Store
@@ -98,8 +98,8 @@ class Subject:
 
     @property
     def payer(self) -> Payer:
-        group = paying_group(self.user.groups, dict(self.scope_ids))
-        return Payer(self.user.id, group, self.session_id, self.exchange_id, self.agent.id)
+        groups = may_pay(self.user.groups, dict(self.scope_ids))
+        return Payer(self.user.id, groups, self.session_id, self.exchange_id, self.agent.id)
 
     @property
     def log_fields(self) -> dict[str, object]:

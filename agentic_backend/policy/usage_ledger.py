@@ -54,7 +54,8 @@ class Payer:
     """Whose call of a model it is, and what it belongs to."""
 
     user_id: str
-    group: str | None = None
+    groups: tuple[str, ...] = ()
+    """Of which one pays (see `may_pay`)."""
     session_id: str | None = None
     exchange_id: str | None = None
     agent_id: str | None = None
@@ -64,16 +65,17 @@ class Payer:
         policy = exchange.policy or ExchangePolicy()
         return cls(
             exchange.user_id,
-            paying_group(policy.groups, policy.scope),
+            may_pay(policy.groups, policy.scope),
             exchange.session_id or None,
             exchange.id,
             exchange.agent_id,
         )
 
 
-def paying_group(groups: Iterable[str], scope: Mapping[str, str]) -> str | None:
-    """Who pays: the organisation of the scope, else the first of the user's groups by the alphabet, else none."""
-    return scope.get("organisation") or min(groups, default=None)
+def may_pay(groups: Iterable[str], scope: Mapping[str, str]) -> tuple[str, ...]:
+    """The groups of which one pays: the organisation of the scope, then the user's groups by the alphabet."""
+    organisation = scope.get("organisation")
+    return (*([organisation] if organisation else ()), *sorted(groups))
 
 
 class UsageLedger:
@@ -97,11 +99,12 @@ class UsageLedger:
 
         Raises BudgetExceeded if a budget is used up by what is known here, unless the call `must` begin.
         """
-        if not self.budgets.limit(payer.user_id, payer.group):
+        group = self.budgets.paying_group(payer.groups)
+        if not self.budgets.limit(payer.user_id, group):
             return
         tokens = CallTokens(self._input_of(asked), asked.most_output or OUTPUT_TOKENS)
         cost = self.prices.cost(model, tokens, self._store.now().date())
-        self.budgets.reserve(call_id, payer.user_id, payer.group, asked, cost, must=must)
+        self.budgets.reserve(call_id, payer.user_id, group, asked, cost, must=must)
 
     def record_of(self, call: ModelCall, payer: Payer) -> UsageRecord:
         """The record of a call that runs or ends now; counts the cost, which is known once it ends, in the metrics."""
@@ -114,7 +117,7 @@ class UsageLedger:
             at=at,
             day=at.date().isoformat(),
             user_id=payer.user_id,
-            group=payer.group,
+            group=self.budgets.paying_group(payer.groups),
             session_id=payer.session_id,
             exchange_id=payer.exchange_id,
             agent_id=payer.agent_id,

@@ -16,7 +16,7 @@ from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
-from agentic_backend.policy.usage_ledger import paying_group
+from agentic_backend.policy.usage_ledger import may_pay
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.asked_sessions import AskedSessions
@@ -209,4 +209,4 @@ class ExchangeBeginnings:
 
     async def _check_budget(self, user: User, scope: Mapping[str, str]) -> None:
         """Raise BudgetExceeded if the user, or the group that pays in this scope, has spent its budget."""
-        await self._budgets.check(user.id, paying_group(user.groups, scope))
+        await self._budgets.check(user.id, self._budgets.paying_group(may_pay(user.groups, scope)))

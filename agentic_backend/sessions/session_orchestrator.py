@@ -199,7 +199,7 @@ class SessionOrchestrator:
         """Raise BudgetExceeded if the user, or the group that pays for their exchange, has spent its budget."""
         record = await self._store.get_exchange(exchange_id) if self._budgets else None
         if record is not None and record.user_id == user.id:
-            await self._budgets.check(user.id, Payer.of(record).group)
+            await self._budgets.check(user.id, self._budgets.paying_group(Payer.of(record).groups))
 
     async def _admit(self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]]) -> ExchangeLog:
         # Shielded: the work completes even if its client disconnects.

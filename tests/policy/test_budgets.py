@@ -18,7 +18,7 @@ from agentic_backend.errors import BudgetExceeded, StoreUnavailable
 from agentic_backend.policy import budgets as module
 from agentic_backend.policy.budgets import Budgets, period
 from agentic_backend.policy.prices import Cost
-from agentic_backend.policy.usage_ledger import paying_group
+from agentic_backend.policy.usage_ledger import may_pay
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import UsageRecord
 from agentic_backend.streaming.model_calls import Asked
@@ -29,7 +29,7 @@ NOW = datetime(2026, 3, 31, 22, tzinfo=UTC)
 class Spending:
     """Budgets on a store, at a time that the test sets."""
 
-    def __init__(self, store: FailingStore, **settings: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, store: FailingStore, **settings: Any) -> None:
         self.store = store
         self.seconds = 0.0
         self.budgets = Budgets(store.as_store, BudgetsSettings.model_validate(settings), lambda: self.seconds)
@@ -154,10 +154,22 @@ async def test_only_so_many_sums_are_kept(store: FailingStore, monkeypatch: pyte
     assert [name for _, name in spending.budgets._spent] == ["ann", "cy"]
 
 
-def test_one_group_pays() -> None:
-    assert paying_group({"b", "a"}, {}) == "a"
-    assert paying_group({"b", "a"}, {"organisation": "o"}) == "o"
-    assert paying_group((), {"class": "c"}) is None
+@pytest.mark.parametrize(
+    ("named", "groups", "scope", "paying"),
+    [
+        ([], {"b", "a"}, {}, "a"),
+        ([], {"b", "a"}, {"organisation": "o"}, "o"),
+        ([], set(), {"class": "c"}, None),
+        (["c", "b", "a"], {"a", "b"}, {"organisation": "o"}, "b"),
+        (["o", "b"], {"a", "b"}, {"organisation": "o"}, "o"),
+        (["b", "a", "b"], {"a", "b"}, {}, "b"),
+        (["c"], {"a", "b"}, {}, "a"),
+    ],
+)
+def test_one_group_pays(
+    store: FailingStore, named: list[str], groups: set[str], scope: dict[str, str], paying: str | None
+) -> None:
+    assert Spending(store, paying_groups=named).budgets.paying_group(may_pay(groups, scope)) == paying
 
 
 async def test_all_who_ask_at_once_wait_for_one_reading(store: FailingStore) -> None:

@@ -32,7 +32,7 @@ from agentic_backend.streaming.model_calls import CallTokens, ModelCall
 PRICE = PriceSettings.model_validate(
     {"model": "*", "input_per_million": 1_000_000, "output_per_million": 0, "from": "2026-01-01"}
 )
-ANN = Payer("ann", "class", agent_id="assistant")
+ANN = Payer("ann", ("class",), agent_id="assistant")
 
 
 class Judge(BaseChatModel):
@@ -187,7 +187,7 @@ async def test_an_ask_that_takes_long_is_recorded_before_its_end(
 async def test_records_that_the_store_refuses_keep_back_no_later_ones(
     store: FailingStore, ledger: UsageLedger, kpi: Kpi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger.keep([ledger.record_of(called(1), replace(ANN, group="\ud800"))])
+    ledger.keep([ledger.record_of(called(1), replace(ANN, groups=("\ud800",)))])
     await eventually(lambda: ledger._storing is None)
     ledger.keep([ledger.record_of(called(2), ANN)])
     await eventually(lambda: ledger._storing is None)

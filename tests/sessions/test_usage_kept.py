@@ -73,8 +73,8 @@ async def test_a_group_spends_its_budget_together(tmp_path: Path) -> None:
     price = PriceSettings.model_validate(
         {"model": "*", "input_per_million": 1_000_000, "output_per_million": 1_000_000, "from": "2026-01-01"}
     )
-    budgets = BudgetsSettings.model_validate({"groups": {"class": {"cost": 1}}})
-    ann, bob = (User(id=name, name=name, groups=frozenset({"class"})) for name in ("ann", "bob"))
+    budgets = BudgetsSettings.model_validate({"groups": {"class": {"cost": 1}}, "paying_groups": ["class"]})
+    ann, bob = (User(id=name, name=name, groups=frozenset({"class", "a club"})) for name in ("ann", "bob"))
     agents = {"plain": build(OfflineChatModel(words_per_second=0))}
     async with open_sessions(tmp_path, agents, prices=[price], budgets=budgets) as sessions:
         log = await sessions.begin("hello", user=ann)

@@ -8,6 +8,7 @@ graphs are shared; who calls is known only at the call.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import ToolMessage
@@ -169,31 +170,32 @@ def _hiding(execute: Callable[..., Any]) -> Callable[..., Any]:
     """`execute`, which wrappers of an author's call, so that they see no secret in what a tool fails with."""
 
     def hiding(*args: Any, **kwargs: Any) -> Any:
-        context = find_context()
-        try:
-            return without_secrets(execute(*args, **kwargs), _secrets_of(context))
-        except GraphBubbleUp:
-            # No failure: what an interrupt asks, or a command of a graph within.
-            raise
-        except Exception as error:
-            hide_secrets(error, _secrets_of(context)())
-            raise
+        with _hidden_secrets() as secrets:
+            return without_secrets(execute(*args, **kwargs), secrets)
 
     return hiding
 
 
 def _hiding_async(execute: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     async def hiding(*args: Any, **kwargs: Any) -> Any:
-        context = find_context()
-        try:
-            return without_secrets(await execute(*args, **kwargs), _secrets_of(context))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            hide_secrets(error, _secrets_of(context)())
-            raise
+        with _hidden_secrets() as secrets:
+            return without_secrets(await execute(*args, **kwargs), secrets)
 
     return hiding
+
+
+@contextmanager
+def _hidden_secrets() -> Iterator[Callable[[], Sequence[str]]]:
+    """Take the secrets of the run out of what is raised within; gives what they are."""
+    secrets = _secrets_of(find_context())
+    try:
+        yield secrets
+    except GraphBubbleUp:
+        # No failure: what an interrupt asks, or a command of a graph within.
+        raise
+    except Exception as error:
+        hide_secrets(error, secrets())
+        raise
 
 
 def _refused(context: RuntimeContext | None, call: ToolCall, tools: Mapping[str, BaseTool]) -> ToolMessage | None:

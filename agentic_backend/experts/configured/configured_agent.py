@@ -12,6 +12,7 @@ from agentic_backend.agents.named_middleware import Middleware, made, middleware
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.experts.configured.required_output import RequiredOutput
+from agentic_backend.experts.configured.tool_errors import ToolErrors
 from agentic_backend.inlined_schema import usable_schema
 
 _OUTPUT = "answer"
@@ -33,7 +34,7 @@ class ConfiguredAgent(AgentFlow):
         tools += await self._mcp_tools()
         self._require_distinct(tools)
         output = self._output()
-        middleware = [*self.approval_middleware(), self.prompt_middleware(), *self._middleware()]
+        middleware = [ToolErrors(), *self.approval_middleware(), self.prompt_middleware(), *self._middleware()]
         self._graph = create_agent(
             self.chat_model(),
             tools=tools,

@@ -26,6 +26,8 @@ class Fallback:
     def __init__(self, given: Sequence[BaseMessage], *, is_resumed: bool) -> None:
         # The texts of people.
         self._asked = {message.text for message in given if isinstance(message, HumanMessage)}
+        # The answers of earlier turns, by id.
+        self._earlier = {message.id: message.content for message in given if isinstance(message, AIMessage)}
         # What the last message of the graph says, and its id.
         self._last: list[Part] = []
         self._last_id: str | None = None
@@ -89,14 +91,24 @@ class Fallback:
         self._last = self._answer = parts
         self._last_id = self._answer_id = message_id
 
-    def repeated(self, message: BaseMessage) -> None:
+    def repeated(self, message: BaseMessage, *, is_hidden: bool) -> None:
         """The graph has returned a known message again; it may have changed the one that is the fallback."""
         if message.id is None:
             return
+        if not is_hidden and self._is_answer_anew(message):
+            self.changed(message.id, _said(message))
         if message.id == self._last_id:
             self._last = _said(message)
         if message.id == self._answer_id:
             self._answer = _said(message)
+
+    def _is_answer_anew(self, message: BaseMessage) -> bool:
+        """Whether it says something else under the id of an earlier turn's answer, and the graph has said nothing yet:
+        an author may give all answers one id. A graph that only changes what it has said before says more than that.
+        """
+        if self._last or not isinstance(message, AIMessage) or message.tool_calls:
+            return False
+        return message.id in self._earlier and message.content != self._earlier[message.id]
 
     def removed(self, message_id: str | None) -> None:
         """The graph has removed this message, or all of them."""

@@ -228,7 +228,7 @@ class StreamTranscoder:
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has returned a message: it is complete."""
         if self._seen.is_history(message) and not is_written(message, self._writing.values()):
-            self._fallback.repeated(message)
+            self._fallback.repeated(message, is_hidden=self._held_back.hides(place))
             if isinstance(message, AIMessage) and not place[0]:
                 self._reach.add(keys_of(message, by_text=True))
             return []
@@ -331,7 +331,7 @@ class StreamTranscoder:
             draft = self._drafts.said(Channel.FINAL, parts, self._drafts.uncounted(message))
             self._texts.add(HeldText(draft, message.id, True, None), ())
         else:
-            self._fallback.repeated(message)
+            self._fallback.repeated(message, is_hidden=self._held_back.hides(place))
         return self._calls(message, place[0], at)
 
     def _calls(self, message: AIMessage, namespace: tuple[str, ...], at: float) -> list[Draft]:

@@ -90,6 +90,25 @@ def test_a_graph_that_says_nothing_of_its_own_never_repeats_the_person(added: ob
     assert list(transcript.transcoder.nodes) == ["node"]
 
 
+HISTORY = [HumanMessage("Hi", id="h1"), ai("Hello", "a1"), HumanMessage("Again", id="h2")]
+
+
+@pytest.mark.parametrize(
+    ("updates", "said"),
+    [
+        ([update(ai("Again!", "a1"))], "Again!"),
+        ([update(ai("Wait.", "a1")), update(ai("Again!", "a1"))], "Again!"),
+        ([update(ai("Hello (edited)", "a1")), update(ai("Yes", "m1"))], "Yes"),
+        ([update(ai("Yes", "m1")), update(ai("Hello (edited)", "a1"))], "Yes"),
+        ([update(ai("Hello", "a1"))], ""),
+    ],
+)
+def test_an_answer_with_the_id_of_an_earlier_one_is_shown_unless_there_is_another(
+    updates: list[StreamPart], said: str
+) -> None:
+    assert Transcript(*updates, history=HISTORY).finish().told == [("final", said)]
+
+
 def test_messages_of_the_history_that_are_handed_over_again_are_not_news() -> None:
     history = [HumanMessage("Hi", id="h1"), ai("Hello", "a1"), HumanMessage("Again", id="h2")]
     transcript = Transcript(update(ai("Yes", "m1")), update(*history, ai("Yes", "m1"), node="parent"), history=history)

@@ -28,6 +28,7 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.streaming.call_spans import chat_span, end_chat, fail_span
 from agentic_backend.streaming.content import cached_input_of, model_name, model_of, usage_of
 from agentic_backend.streaming.said import Said, SaidByCall
+from agentic_backend.streaming.thought_tags import untagged
 from agentic_backend.tracing.spans import OpenSpan
 
 HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
@@ -196,7 +197,7 @@ class ModelCalls(ModelFailures):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         # In place, before anybody gets it.
-        message = clean_value(message_of(response))
+        message = untagged(clean_value(message_of(response)))
         self._note_end(run_id, message if isinstance(message, AIMessage) else None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **kwargs: Any) -> None:

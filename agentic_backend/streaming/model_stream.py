@@ -30,6 +30,7 @@ from agentic_backend.streaming.model_calls import (
 from agentic_backend.streaming.response_calls import ResponseCalls, ResponseIds
 from agentic_backend.streaming.said import Said, SaidByCall
 from agentic_backend.streaming.stream_turns import StreamTurns
+from agentic_backend.streaming.thought_tags import ThoughtTags
 
 Output = TypeVar("Output")
 _Call = tuple[tuple[str, ...], dict[str, Any]]
@@ -45,7 +46,7 @@ _PASS = 2
 class _Streamed:
     """A call that streams."""
 
-    __slots__ = ("call", "checked_in", "folding", "ids", "passed", "run_id", "said", "texts")
+    __slots__ = ("call", "checked_in", "folding", "ids", "passed", "run_id", "said", "texts", "thoughts")
 
     def __init__(self, run_id: UUID, call: _Call | None, said: Said, ids: ResponseIds) -> None:
         self.run_id = run_id
@@ -55,6 +56,8 @@ class _Streamed:
         self.call = call
         # Cleans its chunks.
         self.texts = ChunkTexts()
+        # Tells its thoughts apart.
+        self.thoughts = ThoughtTags()
         # Folds the chunks that LangChain collects.
         self.folding = ChunkFolding()
         # How many of its chunks have not waited for other streams.
@@ -181,6 +184,7 @@ class ModelStream(ModelCalls):
         message = chunk.message
         if isinstance(message, AIMessageChunk):
             streamed.texts.put_into(message)
+            streamed.thoughts.put_into(message)
         if isinstance(message, AIMessage):
             # A hidden call takes memory too.
             streamed.said.add(message)

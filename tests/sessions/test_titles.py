@@ -118,6 +118,7 @@ async def test_a_title_comes_too_late_for_a_deleted_session(tmp_path: Path, capl
         ('  "A quoted name."\n', "A quoted name"),
         ("two\nlines", "two lines"),
         ("half \ud83d\x00", "half \ufffd\ufffd"),
+        ("<think>What is it about?</think>\n\nLakes", "Lakes"),
         ("x" * 500, "x" * 80),
         ("", "hello"),
         (' " ', "hello"),

@@ -10,6 +10,7 @@ import copy
 import dataclasses
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -34,7 +35,7 @@ def clean_value(value: Any) -> Any:
     """`value` with clean texts and keys: the same object if it has no others.
 
     Messages, other pydantic models, dataclasses and `Send`s are changed in place, other containers never. Of keys that
-    become the same, the later ones get a U+FFFD more.
+    become the same, the later ones get a U+FFFD and a number. What an author's own container refuses stays as it is.
     """
     if type(value) is str:
         return clean(value)
@@ -64,7 +65,9 @@ class _Walk:
             return value
         if id(value) not in self._known:
             self._known[id(value)] = value
-            self._known[id(value)] = self._container(value, depth + 1)
+            # An author's class may have another constructor, or properties that fail.
+            with suppress(Exception):
+                self._known[id(value)] = self._container(value, depth + 1)
         return self._known[id(value)]
 
     def _container(self, value: Any, depth: int) -> Any:
@@ -93,9 +96,13 @@ class _Walk:
         cleaned = copy.copy(value)
         cleaned.clear()
         taken = set(value)
+        # How often each clean key has come, so that many of one are told apart in linear time.
+        times: dict[str, int] = {}
         for key, (given, item) in zip(keys, value.items(), strict=True):
+            clean_key = key
             while key is not given and isinstance(key, str) and key in taken:
-                key += "\ufffd"
+                times[clean_key] = times.get(clean_key, 1) + 1
+                key = f"{clean_key}\ufffd{times[clean_key]}"
             taken.add(key)
             cleaned[key] = changed.get(given, item)
         return cleaned
@@ -112,4 +119,13 @@ def _is_same(one: object, other: object) -> bool:
 
 def _like(value: Any, items: list[Any]) -> Any:
     """A container like `value` with these items."""
-    return value._make(items) if hasattr(value, "_make") else type(value)(items)
+    if isinstance(value, tuple | frozenset):
+        return value._make(items) if hasattr(value, "_make") else type(value)(items)
+    # A copy keeps what a subclass has beside its items.
+    changed = copy.copy(value)
+    changed.clear()
+    if isinstance(changed, set):
+        changed.update(items)
+    else:
+        changed.extend(items)
+    return changed

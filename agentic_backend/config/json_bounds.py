@@ -25,4 +25,5 @@ def has_too_many_values(text: bytes | bytearray) -> bool:
 
 
 def _signs_in(text: bytes | bytearray) -> int:
-    return sum(map(text.count, _BEFORE_VALUES))
+    # Nothing comes after the bracket of an empty list.
+    return sum(map(text.count, _BEFORE_VALUES)) - text.count(b"[]") - text.count(b"{}")

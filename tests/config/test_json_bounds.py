@@ -22,7 +22,7 @@ def messages(text: str, count: int) -> Any:
         messages("[[[[[[[[", 30_000),
         {SIGNS: '\\\\"' * 100_000},
         [0] * MOST_VALUES,
-        [[]] * (MOST_VALUES // 2),
+        [[]] * (MOST_VALUES - 1),
         {f"{number}": "," for number in range(MOST_VALUES - 1)},
     ],
 )
@@ -35,8 +35,8 @@ def test_what_is_within_the_bound_is_let_through(value: Any) -> None:
     "value",
     [
         [0] * (MOST_VALUES + 1),
-        [[]] * MOST_VALUES,
-        [{}] * MOST_VALUES,
+        [[]] * (MOST_VALUES + 1),
+        [{}] * (MOST_VALUES + 1),
         [""] * (3 * MOST_VALUES),
         ['[\\"'] * (MOST_VALUES + 1),
         [{"": []}] * MOST_VALUES,

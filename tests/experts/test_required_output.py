@@ -42,6 +42,13 @@ async def test_a_model_that_gives_the_output_after_all_is_heard(tools: tuple[str
     assert state["structured_response"] == CITY
 
 
+async def test_calls_between_begin_no_new_count() -> None:
+    model = ScriptedModel(*[call("nope"), "In Bern."] * 4)
+    with pytest.raises(ModelError, match="in 3 tries"):
+        await answered(model, (NOW,))
+    assert len(model.asks) == 6
+
+
 async def test_calls_of_other_tools_are_no_tries() -> None:
     times = [call("now", **CITY) for _ in range(5)]
     state = await answered(ScriptedModel(*times, "It is late.", call("answer", **CITY)), (NOW,))

@@ -4,10 +4,11 @@ LangChain forces the call of a tool that has the schema, and asks again, without
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from agentic_backend.errors import ModelError
@@ -41,11 +42,10 @@ class RequiredOutput(AgentMiddleware[Any, Any, Any]):
         return self.after_model(state, runtime)
 
     def _tries(self, messages: Sequence[BaseMessage]) -> int:
-        """How many answers without an output the messages end with; 0 if the last one calls other tools."""
-        tries = 0
-        for message in reversed(messages):
-            if isinstance(message, AIMessage) and all(call["name"] == self._output for call in message.tool_calls):
-                tries += 1
-            elif not (isinstance(message, ToolMessage) and message.name == self._output):
-                break
-        return tries
+        """How many answers without an output there were since the person's message; 0 if the last calls other tools."""
+        since = list(takewhile(lambda message: not isinstance(message, HumanMessage), reversed(messages)))
+        calls_others = [self._calls_others(message) for message in since if isinstance(message, AIMessage)]
+        return 0 if any(calls_others[:1]) else calls_others.count(False)
+
+    def _calls_others(self, message: AIMessage) -> bool:
+        return any(call["name"] != self._output for call in message.tool_calls)

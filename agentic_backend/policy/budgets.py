@@ -61,7 +61,8 @@ class _Call:
 
     @property
     def reserved(self) -> float:
-        return max(self.may_cost - self.spent, 0.0) if self.asked() is not None else 0.0
+        asked = self.asked()
+        return 0.0 if asked is None or asked.is_over else max(self.may_cost - self.spent, 0.0)
 
 
 class Budgets:

@@ -65,6 +65,18 @@ class Asked:
     """The most output tokens that it was allowed; None if nothing limits them."""
     input_tokens: int | None = None
     """How many tokens these are by an estimate, once there is one."""
+    task: "weakref.ref[asyncio.Task[Any]] | None" = field(default=None, repr=False)
+    """The one that has begun the call; None in a thread."""
+    is_left: bool = False
+    """Whether its task has begun another call, and so waits no longer for this one."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the call: LangChain tells of no end if one that it doesn't stream is cancelled."""
+        if self.is_left or self.task is None:
+            return self.is_left
+        task = self.task()
+        return task is None or task.done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +232,7 @@ class ModelCalls(ModelFailures):
 
     def _begin_call(self, run_id: UUID, metadata: Mapping[str, Any], asked: Asked, *, is_seen: bool) -> None:
         model = model_name(metadata.get("ls_model_name")) or _UNKNOWN
+        self._end_left(asked)
         if not self._is_cut:
             self._on_begin(str(run_id), model, asked)
         unseen: Purpose = "summary" if _summarizes(metadata) else "internal"
@@ -235,6 +248,17 @@ class ModelCalls(ModelFailures):
         else:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(tell_later)
+
+    def _end_left(self, asked: Asked) -> None:
+        """End the calls that were cancelled before this one begins."""
+        if asked.task is None:
+            return
+        for run_id, begun in list(self._begun.items()):
+            if begun.asked.is_over and not begun.asked.is_left:
+                self.on_llm_error(asyncio.CancelledError(), run_id=run_id)
+            elif begun.asked.task == asked.task:
+                # It may run still, within this one: a model may ask another.
+                begun.asked.is_left = True
 
     def _note_end(self, run_id: UUID, message: AIMessage | None, error: str = "", *, has_cost: bool = True) -> None:
         begun = self._begun.pop(run_id, None)
@@ -324,7 +348,17 @@ def _asked(
         messages,
         tools if isinstance(tools, list | tuple) else (),
         most if isinstance(most, int) and most > 0 else None,
+        task=_current_task(),
     )
+
+
+def _current_task() -> "weakref.ref[asyncio.Task[Any]] | None":
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # No event loop runs in this thread.
+        return None
+    return None if task is None else weakref.ref(task)
 
 
 def _tokens_of(message: AIMessage) -> CallTokens | None:

@@ -1,11 +1,14 @@
 """The usage of an exchange is kept once, whatever becomes of its writes."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.graph import MessagesState
 from support.held_agents import Hold, held_graph, held_tool_graph
-from support.recorded_agents import eventually
+from support.recorded_agents import eventually, one_node
 from support.sessions import Sessions, events_of, idle_relay, open_sessions, until
 
 from agentic_backend.auth.user import User
@@ -17,6 +20,7 @@ from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.kpi import Kpi
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
+from agentic_backend.testing import ScriptedModel, Turn
 
 
 async def answers_used(sessions: Sessions, exchange_id: str, number: int) -> list[str]:
@@ -119,6 +123,31 @@ async def test_a_stopped_answer_counts_for_the_budget_and_reserves_nothing_more(
         assert (await events_of(log))[-1]["status"] == "stopped"
         with pytest.raises(BudgetExceeded, match="is used up"):
             await sessions.begin("hello")
+
+
+async def _waits_for(call: Any) -> None:
+    await asyncio.wait_for(call, 0.05)
+
+
+async def _times_out(call: Any) -> None:
+    async with asyncio.timeout(0.05):
+        await call
+
+
+@pytest.mark.parametrize("wait", [_waits_for, _times_out])
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_call_that_its_node_gives_up_reserves_nothing_more(tmp_path: Path, wait: Any, streams: bool) -> None:
+    model = ScriptedModel(*[Turn("Slow.", delay_s=60)] * 3, "Well.", streams=streams)
+
+    async def node(state: MessagesState) -> dict[str, Any]:
+        for _ in range(3):
+            with suppress(TimeoutError):
+                await wait(model.ainvoke(state["messages"]))
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    budgets = BudgetsSettings.model_validate({"users": {"alice": {"cost": 5_000}}})
+    async with open_sessions(tmp_path, {"plain": one_node(node)}, prices=[DEAR], budgets=budgets) as sessions:
+        assert (await sessions.ask("hello"))[-1]["status"] == "ok"
 
 
 async def test_an_exchange_ends_between_two_calls_once_the_budget_is_used_up(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from support.running_server import RunningServer, running_server
 from support.unseen_characters import UNSEEN, code
 
 from agentic_backend.invisible_characters import is_invisible
+from agentic_backend.normal_form import clean
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
@@ -77,19 +78,33 @@ async def test_the_page_and_the_server_have_one_list(page: ChatPage) -> None:
     assert told["other"] == []
 
 
+# The graph's border cleans the others.
+KEPT = [one for one in UNSEEN.values() if clean(one) == one]
+
+
+async def test_what_the_border_cleans_is_shown_and_run_so(page: ChatPage, notes: Path) -> None:
+    gone = [one for one in UNSEEN.values() if one not in KEPT]
+    card = await card_of(page, "acting", action("send", **{f"to{place}": f"a{one}b" for place, one in enumerate(gone)}))
+    cleaned = [clean(f"a{one}b") for one in gone]
+    await expect(card.locator("dd pre")).to_have_text(cleaned)
+    await card.get_by_test_id("approve").click()
+    await page.ended()
+    assert runs(notes) == [("send", {f"to{place}": one for place, one in enumerate(cleaned)})]
+
+
 async def test_each_kind_is_shown_in_the_name_the_keys_and_the_values(page: ChatPage) -> None:
-    args = {f"to{one}{place}": [f"ann{one}bob"] for place, one in enumerate(UNSEEN.values())}
-    args |= {f"plain{place}": f"ann{one}bob" for place, one in enumerate(UNSEEN.values())}
-    name = f"send{''.join(UNSEEN.values())}"
+    args = {f"to{one}{place}": [f"ann{one}bob"] for place, one in enumerate(KEPT)}
+    args |= {f"plain{place}": f"ann{one}bob" for place, one in enumerate(KEPT)}
+    name = f"send{''.join(KEPT)}"
     card = await card_of(page, "acting", action(name, **args))
-    await expect(card.locator("h3 code")).to_have_text(f"send{''.join(map(code, UNSEEN.values()))}")
-    keys = [f"to{code(one)}{place}" for place, one in enumerate(UNSEEN.values())]
-    await expect(card.locator("dt")).to_have_text([*keys, *(f"plain{place}" for place in range(len(UNSEEN)))])
+    await expect(card.locator("h3 code")).to_have_text(f"send{''.join(map(code, KEPT))}")
+    keys = [f"to{code(one)}{place}" for place, one in enumerate(KEPT)]
+    await expect(card.locator("dt")).to_have_text([*keys, *(f"plain{place}" for place in range(len(KEPT)))])
     values = await card.locator("dd pre").all_text_contents()
-    # JSON has escapes of its own for some controls.
-    escaped = {"\r": "\\r", "\x01": "\\u0001", "\x1b": "\\u001b"}
-    listed = [f'[\n  "ann{escaped.get(one, code(one))}bob"\n]' for one in UNSEEN.values()]
-    assert values == [*listed, *(f"ann{code(one)}bob" for one in UNSEEN.values())]
+    # JSON has an escape of its own for it.
+    escaped = {"\r": "\\r"}
+    listed = [f'[\n  "ann{escaped.get(one, code(one))}bob"\n]' for one in KEPT]
+    assert values == [*listed, *(f"ann{code(one)}bob" for one in KEPT)]
 
 
 async def test_where_names_and_values_begin_and_end_is_seen(page: ChatPage) -> None:
@@ -123,7 +138,7 @@ async def test_an_edit_shows_what_is_invisible_and_keeps_it(page: ChatPage, note
 
 
 async def test_json_that_is_edited_has_escapes_of_what_is_invisible(page: ChatPage, notes: Path) -> None:
-    args = {f"to{one}": f"ann{one}" for one in UNSEEN.values()}
+    args = {f"to{one}": f"ann{one}" for one in KEPT}
     card = await card_of(page, "acting", action("send", **args))
     await card.get_by_test_id("edit").click()
     field = page.by("edit-args")

@@ -51,7 +51,8 @@ class PartialTexts:
         if with_pieces := [exchange_id for exchange_id, kept in ended.items() if kept.pieces]:
             await self._store.forget_pieces(with_pieces)
         for exchange_id in ended:
-            del self._kept[exchange_id]
+            # Another call may have forgotten it meanwhile.
+            self._kept.pop(exchange_id, None)
 
     async def _keep(self, logs: Iterable[ExchangeLog]) -> None:
         whole: dict[str, Sequence[PartialText]] = {}

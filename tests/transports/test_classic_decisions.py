@@ -16,6 +16,8 @@ from support.older_client import OlderClient, older_client
 from support.running_server import RunningServer, running_server
 from support.unseen_characters import UNSEEN, code
 
+from agentic_backend.normal_form import clean
+
 ANN = {"to": "ann@example.org", "body": "```\nHello", "copies": 1}
 FILE = {"path": "/tmp/x"}
 
@@ -256,13 +258,14 @@ async def test_decisions_in_the_newer_form_are_understood_too(server: RunningSer
 
 
 async def test_a_call_is_shown_with_all_that_nobody_sees(server: RunningServer, notes: Path) -> None:
-    unseen = "".join(UNSEEN.values())
+    # The graph's border cleans the others.
+    unseen = "".join(one for one in UNSEEN.values() if clean(one) == one)
     action = {"action": f"pay{unseen}", "args": {f"to{unseen}": unseen}}
     async with older_client(server.address) as client:
         event = await asked(client, "acting", json.dumps(action))
         question = event["payload"]["question"]
         name, _, args = question.lstrip().partition(":\n\n")
-        assert name.rpartition("\n")[2] == f"pay{''.join(map(code, UNSEEN.values()))}"
+        assert name.rpartition("\n")[2] == f"pay{''.join(map(code, unseen))}"
         assert args.isascii() and json.loads(args) == action["args"]
         await client.answer(event, choice="approve")
         await ended(client, event)

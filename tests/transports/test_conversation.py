@@ -8,6 +8,8 @@ from support.chat_client import ChatClient, Event, chat, check_exchange, final_t
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer
 
+from agentic_backend.normal_form import clean
+
 
 async def running(client: ChatClient, **fields: Any) -> Event:
     """The `started` of an exchange that goes on until it is stopped."""
@@ -212,9 +214,10 @@ async def test_a_message_is_text_of_any_kind(server: RunningServer) -> None:
         ]:
             events = await client.ask(message, agent_id="echo")
             check_exchange(events)
-            assert final_text(events) == f"echo: {message}"
+            # What a person says stays; an answer is cleaned.
+            assert final_text(events) == clean(f"echo: {message}")
             stored = await messages_of(http, events[-1]["session_id"])
-            assert [text_of(m) for m in stored] == [message, f"echo: {message}"]
+            assert [text_of(m) for m in stored] == [message, clean(f"echo: {message}")]
 
 
 async def test_the_limits_of_a_message_and_of_a_runtime_context(server: RunningServer) -> None:

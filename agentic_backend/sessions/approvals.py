@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+from agentic_backend.agents.clean_values import clean_value
 from agentic_backend.errors import ApprovalMismatch, ApprovalNotFound, BadFrame
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.protocol.frames import Decision, HumanDecisions
@@ -136,7 +137,8 @@ def _answer(answer: Any, request: HumanRequest | None, by: str, at: datetime) ->
 
 def _check(field: str, value: Any, schema: Mapping[str, Any] | None) -> None:
     """Raise BadFrame if `value` can't be stored unchanged, or does not match `schema`."""
-    if plain({"value": value}) != {"value": value}:
+    # What a person says may have controls, which the form of what graphs show has not.
+    if plain({"value": value}) != clean_value({"value": value}):
         raise BadFrame(f"{field}: nested too deeply, or with a number beyond 64 bits")
     if schema is not None and (found := flaw(value, schema)):
         raise BadFrame(f"{field}{found}")

@@ -22,7 +22,7 @@ from agentic_backend.normal_form import clean
 
 # Deeper than any JSON that a store takes.
 _DEEPEST = 100
-_WITHOUT_TEXT = (type(None), bool, int, float, bytes)
+_WITHOUT_TEXT = frozenset({type(None), bool, int, float, bytes})
 _put_writes = PregelLoop.put_writes
 
 
@@ -74,7 +74,7 @@ class _Walk:
         if isinstance(value, dict):
             return self._mapping(value, depth)
         if isinstance(value, list | tuple | set | frozenset | deque):
-            items = [self.cleaned(item, depth) for item in value]
+            items = [item if type(item) in _WITHOUT_TEXT else self.cleaned(item, depth) for item in value]
             return value if all(map(_is_same, items, value)) else _like(value, items)
         if isinstance(value, BaseModel):
             for fields in (value.__dict__, value.__pydantic_extra__ or {}):
@@ -109,8 +109,12 @@ class _Walk:
 
     def _changed(self, fields: dict[Any, Any], depth: int) -> dict[Any, Any]:
         """Those of the `fields` that are not clean, cleaned."""
-        cleaned = {name: self.cleaned(field, depth) for name, field in fields.items()}
-        return {name: field for name, field in cleaned.items() if field is not fields[name]}
+        return {
+            name: cleaned
+            for name, field in fields.items()
+            # Most are numbers or nothing, and most others clean.
+            if type(field) not in _WITHOUT_TEXT and (cleaned := self.cleaned(field, depth)) is not field
+        }
 
 
 def _is_same(one: object, other: object) -> bool:

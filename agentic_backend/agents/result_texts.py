@@ -1,4 +1,4 @@
-"""The texts of tools' results, in any form in which a ToolNode returns them. Pure."""
+"""The texts of tools' results, in any form in which a ToolNode returns them. Pure: what has changed is a copy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,7 +19,8 @@ def with_texts(result: Any, change: Change) -> Any:
         # A tool that hands over to another agent returns its result among the state's messages.
         return replace(result, update={key: _messages(value, change) for key, value in result.update.items()})
     if isinstance(result, ToolMessage):
-        return result.model_copy(update={"content": _content(result, result.content, change)})
+        content = _content(result, result.content, change)
+        return result if content == result.content else result.model_copy(update={"content": content})
     return result
 
 

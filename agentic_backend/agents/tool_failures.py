@@ -38,9 +38,10 @@ def without_secrets(result: Any, secrets: Callable[[], Collection[str]]) -> Any:
 
 def _hidden(value: Any, secrets: Collection[str]) -> Any:
     """`value` itself if its text has no secret."""
-    if isinstance(value, str):
-        return value if (told := redact(value, secrets)) == value else told
-    if isinstance(value, bytes | Mapping | list | tuple | set | frozenset):
-        text = repr(value)
-        return value if redact(text, secrets) == text else redacted(value, secrets)
-    return value
+    if not isinstance(value, str | bytes | Mapping | list | tuple | set | frozenset):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    told = redact(text, secrets)
+    if told == text:
+        return value
+    return told if isinstance(value, str) else redacted(value, secrets)

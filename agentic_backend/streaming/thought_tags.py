@@ -10,6 +10,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 
 _BEGIN, _END = "<think>", "</think>"
 _REASONING = "reasoning_content"
+# A whole message may be long; white space before the tag is short.
+_NEAR = 200
 
 
 class ThoughtTags:
@@ -69,10 +71,6 @@ def untagged(message: Any) -> Any:
         if thought:
             _set(message, thought, text)
     return message
-
-
-# White space before the tag is short.
-_NEAR = 200
 
 
 def _set(message: AIMessage, thought: str, text: str) -> None:

@@ -10,6 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support import paced_agent
+from support.approval_agents import NOTES_VARIABLE
 from support.chat_page import ChatPage, chat_page
 from support.chromium import chromium
 from support.paced_agent import Pace
@@ -40,6 +41,13 @@ async def chat_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
 async def page(browser: Browser, chat_server: RunningServer) -> AsyncIterator[ChatPage]:
     async with chat_page(browser, chat_server.address) as page:
         yield page
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the tools tell that they ran."""
+    monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes.txt"))
+    return tmp_path / "notes.txt"
 
 
 ON_SERVICES = [pytest.param(*one.values, marks=[*one.marks, pytest.mark.redis]) for one in ON_MONGODB]

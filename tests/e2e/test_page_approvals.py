@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from playwright.async_api import Browser, Locator, WebSocketRoute, expect
-from support.approval_agents import ENTRIES, NOTES_VARIABLE, WHY, calls, runs, write_catalog
+from support.approval_agents import ENTRIES, WHY, calls, runs, write_catalog
 from support.chat_page import ChatPage, chat_page, shown_of
 from support.hostile_modules import entry
 from support.ports import free_port
@@ -30,13 +30,6 @@ HOLD_WHAT_IS_SENT = """() => {
   WebSocket.prototype.send = function (frame) { held.push(() => send.call(this, frame)); };
   window.sendWhatIsHeld = () => { WebSocket.prototype.send = send; held.forEach((sendIt) => sendIt()); };
 }"""
-
-
-@pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the tools tell that they ran."""
-    monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes.txt"))
-    return tmp_path / "notes.txt"
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 from support import acting_agents, approval_agents
-from support.approval_agents import NOTES_VARIABLE, calls, runs
+from support.approval_agents import calls, runs
 from support.chat_page import ChatPage, chat_page
 from support.running_server import RunningServer, running_server
 from support.unseen_characters import UNSEEN, code
@@ -34,13 +34,6 @@ OF_THE_PAGE = """async () => {
     unassigned: points.filter((point) => /\\p{Cn}/u.test(String.fromCodePoint(point))),
   };
 }"""
-
-
-@pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the tools tell that they ran."""
-    monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes.txt"))
-    return tmp_path / "notes.txt"
 
 
 @pytest_asyncio.fixture(loop_scope="module")

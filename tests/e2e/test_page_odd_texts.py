@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 from support import approval_agents
-from support.approval_agents import NOTES_VARIABLE, calls, runs
+from support.approval_agents import calls, runs
 from support.chat_page import ChatPage, chat_page
 from support.page_sockets import Garbling
 from support.rest_client import messages_of, rest
@@ -19,13 +19,6 @@ TYPE = """(field, text) => {
   field.value = JSON.parse(text);
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }"""
-
-
-@pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the tools tell that they ran."""
-    monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes.txt"))
-    return tmp_path / "notes.txt"
 
 
 @pytest_asyncio.fixture(loop_scope="module")

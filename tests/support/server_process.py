@@ -10,7 +10,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from support.forked_process import ForkedProcess, forked
+
 PATIENCE_S = 45
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that Python and the C library read when a process starts, and not later."""
+    names = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_")
+    return {name: value for name, value in environment.items() if name.startswith(names)}
+
+
+_READ_AT_START = _read_at_start(os.environ)
 
 _ADDRESSES = re.compile(r"^Chat at (\S+?)(?:, metrics and health at (\S+))?$", re.MULTILINE)
 
@@ -18,7 +29,7 @@ _ADDRESSES = re.compile(r"^Chat at (\S+?)(?:, metrics and health at (\S+))?$", r
 class ServerProcess:
     """`stdout` and `stderr` hold all output so far."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | ForkedProcess) -> None:
         self.process = process
         self.stdout = self.stderr = ""
         self._listening = asyncio.create_task(self._listen())
@@ -76,21 +87,30 @@ class ServerProcess:
 async def command(
     *arguments: object, cwd: Path, environment: Mapping[str, str] | None = None, **options: Any
 ) -> AsyncIterator[ServerProcess]:
-    """`python -m agentic_backend` with these arguments in the directory `cwd`; killed at the end if it still runs."""
+    """`python -m agentic_backend` with these arguments in the directory `cwd`; killed at the end if it still runs.
+
+    It is a fork of a process that has imported the server already, unless it needs `options` of `subprocess` or its own
+    of the variables that Python reads when it starts.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTIC_", "OPENAI_"))}
-    process = await asyncio.create_subprocess_exec(
-        *[sys.executable, "-m", "agentic_backend", *map(str, arguments)],
-        cwd=cwd,
-        env={**inherited, **(environment or {})},
-        stdin=asyncio.subprocess.DEVNULL,
-        **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE, **options},
-    )
-    running = ServerProcess(process)
+    variables = inherited | dict(environment or {})
+    if options or _read_at_start(variables) != _READ_AT_START:
+        running = ServerProcess(
+            await asyncio.create_subprocess_exec(
+                *[sys.executable, "-m", "agentic_backend", *map(str, arguments)],
+                cwd=cwd,
+                env=variables,
+                stdin=asyncio.subprocess.DEVNULL,
+                **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE, **options},
+            )
+        )
+    else:
+        running = ServerProcess(await forked([*map(str, arguments)], cwd, variables))
     try:
         yield running
     finally:
-        if process.returncode is None:
-            process.kill()
+        if running.process.returncode is None:
+            running.process.kill()
         await running.ended()
 
 

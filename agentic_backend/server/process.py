@@ -97,6 +97,8 @@ class Listener(uvicorn.Server):
             )
         )
         self._bound = bound
+        # Wakes `main_loop`, in the event loop that listens; None before that.
+        self._wake: Callable[[], object] | None = None
         # On Linux; connections inherit this option. Data that fits into the kernel's buffers never blocks a send, so
         # without the option a client that reads too little, or has vanished, would stay until its pongs are missed.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -117,6 +119,15 @@ class Listener(uvicorn.Server):
         """Serve until `close`."""
         await self.serve(sockets=[self._bound])
 
+    async def main_loop(self) -> None:
+        """Wait for `close`, and set the date of answers each second; uvicorn's own looks ten times a second."""
+        closing = asyncio.Event()
+        self._wake = partial(asyncio.get_running_loop().call_soon_threadsafe, closing.set)
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await closing.wait()
+
     def refuse(self) -> None:
         """Stop accepting connections; open ones stay open.
 
@@ -127,8 +138,12 @@ class Listener(uvicorn.Server):
                 server.close()
 
     def close(self) -> None:
-        """Start to close every connection; `listen` returns when all are closed."""
+        """Start to close every connection; `listen` returns when all are closed. From any thread."""
         self.should_exit = True
+        # The loop of another thread may have been closed meanwhile.
+        with contextlib.suppress(RuntimeError):
+            if wake := self._wake:
+                wake()
 
     def force_close(self) -> None:
         """Drop what is still open."""

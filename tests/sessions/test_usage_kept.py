@@ -137,7 +137,7 @@ async def _times_out(call: Any) -> None:
 @pytest.mark.parametrize("wait", [_waits_for, _times_out])
 @pytest.mark.parametrize("streams", [True, False])
 async def test_a_call_that_its_node_gives_up_reserves_nothing_more(tmp_path: Path, wait: Any, streams: bool) -> None:
-    model = ScriptedModel(*[Turn("Slow.", delay_s=60)] * 3, "Well.", streams=streams)
+    model = ScriptedModel(*[Turn("Slow.", delay_s=1)] * 3, "Well.", streams=streams)
 
     async def node(state: MessagesState) -> dict[str, Any]:
         for _ in range(3):

@@ -122,6 +122,8 @@ async def model_server() -> AsyncIterator[ModelServer]:
     routes = [Route(dialect.path, partial(server.answer, dialect), methods=["POST"]) for dialect in dialects]
     routes.append(Route("/v1/models/{name}", server.look_up))
     listener = Listener(Starlette(routes=routes), bound, LimitsSettings())
+    # An answer that hangs never ends by itself: it is given this time, in seconds.
+    listener.config.timeout_graceful_shutdown = 1
     listening = asyncio.create_task(listener.listen())
     try:
         yield server

@@ -18,7 +18,14 @@ from support.test_agents import ENTRIES
 settings.register_profile("agentic-backend", deadline=None)
 settings.load_profile("agentic-backend")
 
-pytest_plugins = ["support.lanes", "support.threads", "support.skips", "support.second_look", "support.figures"]
+pytest_plugins = [
+    "support.lanes",
+    "support.threads",
+    "support.skips",
+    "support.second_look",
+    "support.minutes",
+    "support.figures",
+]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.figures import read, told_in, write
+from support.minutes import spent
 from support.skips import summary
 
 TESTS = Path(__file__).parents[1]
@@ -111,3 +112,15 @@ def test_figures_are_kept_by_test_beside_those_of_others(tmp_path: Path) -> None
     write(tmp_path / "f.json", {"faults/a.py::b": ["before"], "faults/z.py::y": ["kept"]})
     write(tmp_path / "f.json", told)
     assert read(tmp_path / "f.json") == {"faults/a.py::b": ["one", "two"], "faults/z.py::y": ["kept"]}
+
+
+def test_a_run_tells_where_its_minutes_went(tmp_path: Path) -> None:
+    def report(file: str, duration: float) -> pytest.TestReport:
+        return pytest.TestReport(f"{file}::a", (file, 1, "a"), {}, "passed", None, "call", duration=duration)
+
+    folders, files = spent([report("tests/b/c/d.py", 1), report("tests/b/e.py", 2), report("tests/f.py", 4), "other"])
+    assert folders == {"tests/b": 3, "tests": 4}
+    assert files == {"tests/b/c/d.py": 1, "tests/b/e.py": 2, "tests/f.py": 4}
+    code = "def test_passes(): pass"
+    assert "minutes of all lanes" not in run(tmp_path, code, "support.minutes").stdout
+    assert "    0.0  test_it.py\n" in run(tmp_path, code, "support.minutes", CI="true").stdout

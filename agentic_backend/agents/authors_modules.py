@@ -7,13 +7,14 @@ as they were.
 """
 
 import ast
+import contextlib
 import importlib
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import resolve_name
+from importlib.util import cache_from_source, resolve_name
 from pathlib import Path
 from types import ModuleType
 
@@ -88,6 +89,8 @@ class AuthorsModules:
         modules = {name: sys.modules[name] for name in _with_dependents(changed, loaded)}
         for name in modules:
             del sys.modules[name]
+        for name in changed:
+            _forget_compiled(loaded[name])
         importlib.invalidate_caches()
         return PutAside(self, modules, stamps, frozenset(loaded))
 
@@ -109,6 +112,14 @@ def _loaded() -> Iterator[tuple[str, str]]:
             continue
         if file.endswith(".py") and is_authors(file):
             yield name, file
+
+
+def _forget_compiled(file: str) -> None:
+    """A compiled file tells the source's size, and its time in seconds: of two saves in one second it may show the
+    first. One that can't be removed was not written by this process either.
+    """
+    with contextlib.suppress(OSError, NotImplementedError):
+        os.unlink(cache_from_source(file))
 
 
 def _with_dependents(changed: Iterable[str], files: Mapping[str, str]) -> set[str]:

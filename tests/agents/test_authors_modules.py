@@ -1,7 +1,10 @@
 """Authors' modules: which of the imported ones are theirs."""
 
 import gc
+import importlib
+import os
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -43,3 +46,23 @@ def test_modules_that_are_imported_while_the_garbage_collector_runs_keep_none_fr
         gc.set_threshold(*thresholds)
         gc.callbacks.remove(import_another)
     assert __file__ in {str(file) for file in modules.files}
+
+
+def test_of_two_saves_in_one_second_the_second_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(tmp_path)
+    name, file = "saved_twice_in_the_tests", tmp_path / "saved_twice_in_the_tests.py"
+
+    def saved(text: str, time_ns: int) -> None:
+        file.write_text(f"TEXT = {text!r}\n")
+        os.utime(file, ns=(time_ns, time_ns))
+
+    saved("one", 10**18)
+    importlib.import_module(name)
+    assert list((tmp_path / "__pycache__").iterdir())
+    modules = AuthorsModules()
+    modules.noted()
+    saved("two", 10**18 + 1)
+    modules.put_aside().forget()
+    assert importlib.import_module(name).TEXT == "two"
+    monkeypatch.delitem(sys.modules, name)

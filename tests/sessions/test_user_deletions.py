@@ -317,9 +317,10 @@ async def test_without_a_broadcast_other_instances_see_the_deletion_in_the_store
         running = await there.begin("hello")
         await until(running, "delta")
         # Its owner's end comes, and this instance looks at deletions, before the deletion begins to wait for that end.
-        found = here.store.hold_answer("get_exchange", 2)
+        found, looks = here.store.hold_answer("get_exchange", 2), there.store.hold("deletions")
         deletion = asyncio.create_task(here.user_deletions.delete(USER.id))
         await asyncio.wait_for(found.reached.wait(), PATIENCE_S)
+        looks.set()
         assert (await events_of(running))[-1]["status"] == "stopped"
         await here.user_deletions.look()
         found.released.set()

@@ -124,6 +124,8 @@ async def answer(address: str, token: str, message: str, agent_id: str) -> str:
     return final_text(events)
 
 
+# Else that of tests with MongoDB would be the nearest.
+@pytest.mark.timeout(600)
 @pytest.mark.keycloak
 @pytest.mark.redis
 async def test_as_composed_it_needs_nothing_but_its_environment(

@@ -115,8 +115,8 @@ def _loaded() -> Iterator[tuple[str, str]]:
 
 
 def _forget_compiled(file: str) -> None:
-    """A compiled file tells the source's size, and its time in seconds: of two saves in one second it may show the
-    first. One that can't be removed was not written by this process either.
+    """Remove what Python has compiled of a source file: it tells the source's size, and its time in seconds, so of two
+    saves in one second it may show the first. What can't be removed was not written by this process either.
     """
     with contextlib.suppress(OSError, NotImplementedError):
         os.unlink(cache_from_source(file))

@@ -5,6 +5,7 @@
 line with the command's id, and one with its exit status, as `subprocess` has it. It ends when the socket is closed.
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -46,19 +47,20 @@ def main() -> None:
             for stream in descriptors[:3]:
                 os.close(stream)
             told = descriptors[3]
-            os.write(told, b"%d\n" % pid)
+            _tell(told, pid)
             selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
 
 
 def _tell_end(process: int, pid: int, told: int) -> None:
     os.close(process)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    try:
-        os.write(told, b"%d\n" % status)
-    except BrokenPipeError:
-        # Nobody waits for it any more.
-        pass
+    _tell(told, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     os.close(told)
+
+
+def _tell(pipe: int, number: int) -> None:
+    # A test that has been given up reads it no more; the others still need this process.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(pipe, b"%d\n" % number)
 
 
 def _run(arguments: list[str], cwd: str, environment: dict[str, str], streams: list[int]) -> None:

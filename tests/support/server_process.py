@@ -94,23 +94,23 @@ async def command(
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTIC_", "OPENAI_"))}
     variables = inherited | dict(environment or {})
+    process: asyncio.subprocess.Process | ForkedProcess
     if options or _read_at_start(variables) != _READ_AT_START:
-        running = ServerProcess(
-            await asyncio.create_subprocess_exec(
-                *[sys.executable, "-m", "agentic_backend", *map(str, arguments)],
-                cwd=cwd,
-                env=variables,
-                stdin=asyncio.subprocess.DEVNULL,
-                **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE, **options},
-            )
+        process = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "agentic_backend", *map(str, arguments)],
+            cwd=cwd,
+            env=variables,
+            stdin=asyncio.subprocess.DEVNULL,
+            **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE, **options},
         )
     else:
-        running = ServerProcess(await forked([*map(str, arguments)], cwd, variables))
+        process = await forked([*map(str, arguments)], cwd, variables)
+    running = ServerProcess(process)
     try:
         yield running
     finally:
-        if running.process.returncode is None:
-            running.process.kill()
+        if process.returncode is None:
+            process.kill()
         await running.ended()
 
 

@@ -2,19 +2,17 @@
 
 A stream whose provider is ahead has its next chunks at hand and never waits by itself. If each of many streams went on
 for a moment, everything else, such as an exchange that starts, would wait for all of them at each of its steps. So they
-share a slice of the loop's turn; when it is used up, each waits in line at its next chunk, and one goes on after some
-turns that are free of them.
+share a slice of the loop's turn; when it is used up, each waits in line at its next chunk, and one goes on in each
+turn. Only what streams themselves use counts, and by the processor's clock: a slice that others could use up, or a
+machine that lends the process little time, would starve the streams.
 """
 
 import asyncio
 import time
 from collections import deque
 
-# How long the streams may occupy a turn of the event loop, in seconds.
-_SLICE_S = 0.01
-# The turns of the event loop between two slices, while streams wait. An exchange that starts takes many short steps, of
-# one turn each; if nothing else is to do, these turns take some microseconds.
-_FREE_TURNS = 8
+# How long the streams may occupy a turn of the event loop, in seconds of processor time.
+_SLICE_S = 0.02
 
 
 class StreamTurns:
@@ -23,45 +21,52 @@ class StreamTurns:
     def __init__(self) -> None:
         # The number of turns so far, of those in which streams went on or waited.
         self.number = 0
-        # When this turn began, in seconds of the monotonic clock; None if no stream has come since the last one.
-        self._began: float | None = None
-        # The streams that wait, oldest first.
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        # How many turns are still to pass before the one that waits longest goes on.
-        self._free_turns = 0
+        # Processor time that streams have used in this turn, in seconds.
+        self._used_s = 0.0
+        # The stream that goes on in this turn, and the processor's clock at its last chunk.
+        self._going_on: asyncio.Task[object] | None = None
+        self._seen_at = 0.0
+        # Whether `_next` is due in the next turn of the loop.
+        self._is_due = False
+        # The streams that wait, oldest first, each with the time since when, by the monotonic clock.
+        self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
+
+    @property
+    def longest_wait_s(self) -> float:
+        """For how long the stream has waited that is first in line; 0 if none waits. From any thread."""
+        now = time.monotonic()
+        return now - next((since for since, place in tuple(self._waiting) if not place.done()), now)
 
     def used_up(self) -> bool:
-        """Whether no time is left for further chunks in this turn; the first chunk begins it."""
-        now = time.monotonic()
-        if self._began is None:
-            self._begin(now)
-            return False
-        return now - self._began > _SLICE_S
+        """Whether the stream of this task, which has a chunk, has to wait before its next one."""
+        task, now = asyncio.current_task(), time.thread_time()
+        if task is self._going_on:
+            self._used_s += now - self._seen_at
+        self._go_on(task, now)
+        return self._used_s > _SLICE_S
 
     async def wait(self) -> None:
         """Wait until the streams that came before this one have gone on."""
         place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        self._waiting.append((time.monotonic(), place))
         await place
+        self._go_on(asyncio.current_task(), time.thread_time())
 
-    def _begin(self, now: float) -> None:
-        self._began = now
-        self.number += 1
-        self._free_turns = _FREE_TURNS
-        # Runs first in the next turn of the loop.
-        asyncio.get_running_loop().call_soon(self._next)
+    def _go_on(self, task: asyncio.Task[object] | None, now: float) -> None:
+        self._going_on, self._seen_at = task, now
+        if not self._is_due:
+            self._is_due = True
+            # Runs first in the next turn of the loop.
+            asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """Let one stream go on in this turn: a second one would have no time left, and come back for one chunk."""
-        if self._waiting and self._free_turns:
-            self._free_turns -= 1
-            self.number += 1
-            asyncio.get_running_loop().call_soon(self._next)
-            return
-        self._began = None
+        """Let one stream go on: a second one would have no time left, and come back for one chunk."""
+        self.number += 1
+        self._used_s, self._going_on, self._is_due = 0.0, None, False
         while self._waiting:
-            place = self._waiting.popleft()
+            place = self._waiting.popleft()[1]
             if not place.done():
                 place.set_result(None)
-                self._begin(time.monotonic())
+                # It may not come: what waits behind it goes on all the same.
+                self._go_on(None, 0.0)
                 return

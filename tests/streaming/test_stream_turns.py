@@ -19,9 +19,9 @@ SLICE_S = stream_turns._SLICE_S
 
 
 def work(seconds: float) -> None:
-    """Occupy the event loop for at least so long."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    """Occupy the event loop for so much processor time."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
         pass
 
 
@@ -66,17 +66,63 @@ async def test_many_streams_share_one_slice_of_the_loop_s_turn() -> None:
     assert [streams.said.count(stream) for stream in range(STREAMS)] == [CHUNKS] * STREAMS
 
 
-async def test_what_starts_takes_many_steps_while_one_stream_goes_on() -> None:
-    streams, steps = Streams(), 4 * stream_turns._FREE_TURNS
+async def test_streams_have_their_share_where_others_never_rest() -> None:
+    """Exchanges that keep beginning fill each turn of the loop: the streams of the others go on all the same."""
+    streams, others_s = Streams(), 0.0
+
+    async def begin_again_and_again() -> None:
+        nonlocal others_s
+        while True:
+            work(CHUNK_S)
+            others_s += CHUNK_S
+            await asyncio.sleep(0)
+
+    others = [asyncio.create_task(begin_again_and_again()) for _ in range(10)]
     async with asyncio.TaskGroup() as tasks:
         for stream in range(STREAMS):
             tasks.create_task(streams.run(stream))
+    for task in others:
+        task.cancel()
+    streams_s = len(streams.said) * CHUNK_S
+    assert 0.25 < streams_s / (streams_s + others_s) < 0.75
+
+
+async def test_what_others_use_is_no_time_of_the_streams() -> None:
+    turns = StreamTurns()
+
+    async def chunk() -> bool:
+        return turns.used_up()
+
+    async def other() -> None:
+        work(2 * SLICE_S)
+
+    first, _, second = await asyncio.gather(chunk(), other(), chunk())
+    assert not first
+    assert not second
+
+
+async def test_a_machine_that_lends_no_time_uses_up_no_slice() -> None:
+    turns = StreamTurns()
+    assert not turns.used_up()
+    time.sleep(2 * SLICE_S)
+    assert not turns.used_up()
+
+
+async def test_how_long_the_first_in_line_has_waited() -> None:
+    turns, waiting, began = StreamTurns(), [], []
+    assert turns.longest_wait_s == 0
+    for _ in range(2):
+        began.append(time.monotonic())
+        waiting.append(asyncio.create_task(turns.wait()))
         await asyncio.sleep(0)
-        before = len(streams.said)
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        slices = (len(streams.said) - before) / (SLICE_S / CHUNK_S + 1)
-        assert 0 < slices <= steps / stream_turns._FREE_TURNS + 1
+        time.sleep(0.02)
+    assert turns.longest_wait_s >= 0.04
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    assert 0.02 <= turns.longest_wait_s <= time.monotonic() - began[1]
+    waiting[1].cancel()
+    await asyncio.sleep(0)
+    assert turns.longest_wait_s == 0
 
 
 async def test_each_stream_has_its_turn_before_another_has_its_next_one() -> None:

@@ -109,7 +109,7 @@ async def open_application(
     log_tail = LogTail(settings.log.packages, [*secrets_in(settings.model_dump()), *agents.secrets])
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())
-        beat = await stack.enter_async_context(event_loop_lag(kpi))
+        load = await stack.enter_async_context(event_loop_lag(kpi))
         stack.enter_context(watched_loop(kpi, settings.agents.blocking_s, found_at_work))
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
@@ -122,7 +122,7 @@ async def open_application(
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator)
-        liveness = Liveness(beat, settings.health)
+        liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
         yield Application(
             public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),

@@ -5,7 +5,6 @@ cancelled, and the loop of a command that serves nobody.
 import asyncio
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -13,6 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import LoopLoad, loop_load
 
 _EVERY_S = 1.0
 _THREADS = "command-loop"
@@ -24,29 +24,13 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class LoopBeat:
-    """Tells any thread for how long the event loop has not turned."""
-
-    def __init__(self) -> None:
-        # By the clock of all threads.
-        self._last = time.monotonic()
-
-    def beat(self) -> None:
-        self._last = time.monotonic()
-
-    @property
-    def silent_s(self) -> float:
-        """The seconds since the last beat; one comes every second."""
-        return time.monotonic() - self._last
-
-
 @asynccontextmanager
-async def event_loop_lag(kpi: Kpi) -> AsyncIterator[LoopBeat]:
-    """While the context is open, measure how late a sleep of one second ends."""
-    beat = LoopBeat()
-    kpi.process.loop_silent(lambda: beat.silent_s)
-    async with running(_measure(kpi, beat)):
-        yield beat
+async def event_loop_lag(kpi: Kpi) -> AsyncIterator[LoopLoad]:
+    """While the context is open, measure every second how late a sleep ends, and how long a start would take."""
+    load = loop_load()
+    kpi.process.loop_silent(lambda: load.silent_s)
+    async with running(_measure(kpi, load)):
+        yield load
 
 
 @asynccontextmanager
@@ -60,10 +44,10 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         await asyncio.wait({task})
 
 
-async def _measure(kpi: Kpi, beat: LoopBeat) -> None:
+async def _measure(kpi: Kpi, load: LoopLoad) -> None:
     clock = asyncio.get_running_loop().time
     while True:
-        beat.beat()
+        await load.try_a_start()
         began = clock()
         await asyncio.sleep(_EVERY_S)
         kpi.process.loop_lag(max(0.0, clock() - began - _EVERY_S))

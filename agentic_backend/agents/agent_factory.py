@@ -25,6 +25,7 @@ from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.known_secrets import secrets_in, secrets_of
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import served_timeout
 
 log = logging.getLogger(__name__)
 
@@ -193,7 +194,7 @@ class AgentFactory:
     async def _build(self, entry: CatalogAgent, context: RuntimeContext) -> Sequence[AgentFlow]:
         agents: list[AgentFlow] = []
         try:
-            async with asyncio.timeout(self.build_timeout_s):
+            async with served_timeout(self.build_timeout_s):
                 await build(entry, self._services, context, agents)
         except BaseException as error:
             if agents:

@@ -5,7 +5,6 @@ is used; an answer is read only as far as a model may read of it, uncompressed, 
 one; credentials are taken out of all that the API says.
 """
 
-import asyncio
 import mimetypes
 import re
 import ssl
@@ -20,6 +19,7 @@ from agentic_backend.apis.operation import Request
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.event_loop import in_thread_if_long
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.mcp.credentials import REFUSALS, Credentials, fixed_headers, refusal, unasked
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, known_origin
 
@@ -68,7 +68,7 @@ class ApiClient:
     async def send(self, request: Request, idempotency_key: str | None = None) -> str:
         """The answer's text for a model. Raises ToolException, which says why there is none."""
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with served_timeout(self._settings.timeout_s):
                 answer = await self._answer(request, idempotency_key)
         except (TimeoutError, httpx.TimeoutException):
             raise self._failed(f"did not answer within {self._settings.timeout_s:g} seconds.") from None

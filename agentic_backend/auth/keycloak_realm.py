@@ -4,7 +4,6 @@ Owned by the KeycloakAuthenticator. Every call has a timeout. No token and no an
 text of an error; the log gets only OAuth's error code (RFC 6749, section 5.2).
 """
 
-import asyncio
 import json
 import logging
 import re
@@ -22,6 +21,7 @@ from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
+from agentic_backend.loop_load import served_timeout
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class KeycloakRealm:
     async def keys(self) -> Mapping[str, PyJWK]:
         """The realm's signing keys, by their ids. Raises KeysUnavailable."""
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
+            async with served_timeout(CALL_TIMEOUT_S):
                 if not self._is_issuer_checked:
                     self._check_issuer(await self._client.a_well_known())
                 key_set = PyJWKSet.from_dict(await self._client.a_certs())
@@ -86,7 +86,7 @@ class KeycloakRealm:
 
     async def _tokens(self, call: Awaitable[object]) -> Tokens:
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
+            async with served_timeout(CALL_TIMEOUT_S):
                 answer = _TokenAnswer.model_validate(await call)
         except (TimeoutError, KeycloakError, TypeError, ValidationError) as error:
             log.warning("Keycloak gave no tokens", extra={"reason": _reason(error)})

@@ -27,6 +27,7 @@ from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.policy.compaction import Measure, Turn, divided, request, shortened
 from agentic_backend.policy.session_log import history_compacted
 from agentic_backend.policy.token_counts import TokenCounter, TokenCounts, context_tokens
@@ -272,7 +273,7 @@ class Compactor:
             most, count = profile.summarization_max_tokens, self._counter.of_text
             model = with_output_limit(self._models.get(profile.summarization_model), most)
             asked = await asyncio.to_thread(request, former, turns, profile, context_tokens(model))
-            async with asyncio.timeout(self.timeout_s):
+            async with served_timeout(self.timeout_s):
                 answer = await self._ledger.ask(model, asked, payer, "summary")
             # In a thread, because a model may answer with any length.
             text = await asyncio.to_thread(lambda: shortened(answer.text, most, count))

@@ -32,6 +32,7 @@ from agentic_backend.exchange.settlement import Settlement
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.text_gate import gate_of
 from agentic_backend.exchange.tool_calls import tool_calls_of
+from agentic_backend.loop_load import loop_load
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.events import HumanRequests
@@ -101,6 +102,8 @@ class Exchange:
         self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)
         """Ends the exchange once the graph has ended."""
         self._clock = asyncio.get_running_loop().time
+        self._load = loop_load()
+        """Tells for how long the graph has been silent: what it has to say may wait for the loop."""
 
     @property
     def log(self) -> ExchangeLog:
@@ -165,7 +168,8 @@ class Exchange:
         graph = self._graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
         graph.add_done_callback(lambda _: self._life.wakeup.set())
         try:
-            outcome = await self._outcome(graph)
+            with self._load.waiting():
+                outcome = await self._outcome(graph)
             if outcome is PAUSED:
                 outcome = await self._pause(graph.result())
             if outcome is not PAUSED:
@@ -257,7 +261,7 @@ class Exchange:
         """Wait until there is something to do; cancel the exchange if the graph gives no sign of life in time."""
         while not self._life.wakeup.is_set():
             ends_at, error = self._end_of_silence()
-            rest_s = ends_at - self._clock()
+            rest_s = ends_at - self._load.served_s()
             if rest_s <= 0:
                 self._fail(error)
                 return
@@ -265,11 +269,15 @@ class Exchange:
             await wait_for(self._life.wakeup, min(rest_s, self._patience.silence_s, self._patience.tool_s))
 
     def _end_of_silence(self) -> tuple[float, AgenticError]:
-        """When the exchange ends if the graph stays silent, by the event loop's clock, and its error."""
+        """When the exchange ends if the graph stays silent, by the time in which the loop served, and its error."""
         started, last_sign = self._graph_run.started, self._graph_run.last_sign
         if started is None:
             return last_sign + self._graph_run.start_timeout_s, AgentUnavailable()
-        return self._patience.next_end(started.model_stream.in_flight, started.transcoder.calls.oldest, last_sign)
+        in_flight = started.model_stream.in_flight
+        if in_flight.in_line:
+            # It has something to say.
+            last_sign = self._load.served_s()
+        return self._patience.next_end(in_flight, started.transcoder.calls.oldest, last_sign)
 
     async def _pause(self, started: StartedRun) -> Outcome:
         """Store the pause, so that any instance can continue. Another outcome than PAUSED if it has to end instead."""

@@ -39,6 +39,7 @@ from agentic_backend.exchange.run_preparation import RunPreparation
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.known_secrets import SHORTEST_SECRET
+from agentic_backend.loop_load import loop_load
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -109,9 +110,11 @@ class GraphRun:
         self._control = RunControl()
         """Asks the graph to stop between two steps."""
         self._clock = asyncio.get_running_loop().time
+        self._served_s = loop_load().served_s
+        """The time in which the loop served, in seconds: a graph that waits for the loop is not silent."""
         self._preparation = RunPreparation(start, context, services, self._clock)
-        self.last_sign = self._clock()
-        """Time of the graph's last sign of life."""
+        self.last_sign = self._served_s()
+        """When the graph gave its last sign of life, by that time."""
         self.started: StartedRun | None = None
         """None until the agent is leased."""
         self.refused_answer: str | None = None
@@ -307,7 +310,7 @@ class GraphRun:
             stream.take,
             said,
             call_limits,
-            self._clock,
+            self._served_s,
             lambda call: outbox.record([ledger.record_of(call, payer)]),
             outbox.note_allowed,
             self._services.turns,
@@ -325,14 +328,14 @@ class GraphRun:
         config = RunnableConfig(configurable=self._context.configurable, callbacks=callbacks)
         if (steps := self._start.agent.settings.limits.steps) is not None:
             config["recursion_limit"] = steps
-        self.last_sign = self._clock()
+        self.last_sign = self._served_s()
         at_breakpoint = False
         try:
             updates = started.warm.flow.astream_updates(given, config, started.checkpoints, self._control)
             async for part in updates:
                 at_breakpoint |= part == _AT_BREAKPOINT
                 if part[1] == "custom":
-                    started.model_stream.in_flight.progress(self._clock())
+                    started.model_stream.in_flight.progress(self._served_s())
                 started.stream.take(part)
         except GraphDrained as error:
             raise Drained from error
@@ -358,8 +361,8 @@ class GraphRun:
             _ask(await paused.breakpoints(has_paused=at_breakpoint), started.stream)
 
     def _take(self, part: StreamPart, transcoder: StreamTranscoder, outbox: Outbox) -> None:
-        self.last_sign = self._clock()
-        outbox.accept(transcoder.feed(part, self.last_sign))
+        self.last_sign = self._served_s()
+        outbox.accept(transcoder.feed(part, self._clock()))
 
 
 def _ask(interrupts: Sequence[Interrupt], stream: TextGathering) -> None:

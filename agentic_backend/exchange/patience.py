@@ -1,5 +1,5 @@
 """Patience: how long an exchange may run, and how long its graph may be silent. Pure: times are passed in, in seconds
-of the event loop's clock.
+of one clock.
 """
 
 from dataclasses import dataclass

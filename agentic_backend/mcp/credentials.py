@@ -29,6 +29,7 @@ from agentic_backend.auth.user_tokens import UserTokens, renewal_time
 from agentic_backend.config.mcp_servers import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.mcp.hidden_forms import LONGEST_ESCAPE, hidden
 from agentic_backend.redaction import REDACTED
 
@@ -218,7 +219,7 @@ class ExchangedToken:
 
     async def _exchange_anew(self, own: str) -> None:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with served_timeout(self._timeout_s):
                 kept = await self._exchange(own, self._audience)
         except TimeoutError:
             raise AuthUnavailable from None

@@ -25,6 +25,7 @@ from mcp.types import JSONRPCMessage
 
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.mcp.credentials import REFUSALS, fixed_headers, refusal, unasked
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, RequestId, TooMuch
@@ -247,7 +248,7 @@ async def _whole(
     """An answer in one piece."""
     body = Capped()
     try:
-        async with asyncio.timeout(answer_s):
+        async with served_timeout(answer_s):
             async for data in stream:
                 body.add(data)
                 if body.is_cut:

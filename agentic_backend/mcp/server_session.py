@@ -8,6 +8,7 @@ sampling, elicitation or roots.
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import Context
@@ -27,6 +28,7 @@ from mcp.types import (
 from agentic_backend.backoff import backoff
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.loop_load import served_timeout, served_timer
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound
@@ -175,8 +177,9 @@ class ServerSession:
                 session = session or await self._woken(scope)
                 if session is None:
                     return failed("unavailable", self._unavailable)
-                scope.deadline = anyio.current_time() + self._tool_timeout_s
-                return await self._called(session, name, arguments, report, meta)
+                scope.deadline = math.inf
+                with served_timer(self._tool_timeout_s, scope.cancel):
+                    return await self._called(session, name, arguments, report, meta)
         finally:
             self._calls.discard(scope)
             self._used_at = asyncio.get_running_loop().time()
@@ -277,7 +280,7 @@ class ServerSession:
         wakeup = asyncio.Event()
         # Bounds the closing: a frozen server answers no goodbye, and until then its loss is not told.
         async with asyncio.timeout(None) as closing, AsyncExitStack() as stack:
-            async with asyncio.timeout(self._connect_timeout_s):
+            async with served_timeout(self._connect_timeout_s):
                 streams = await stack.enter_async_context(self._open_transport(wakeup.set))
                 session = await stack.enter_async_context(LiveSession(streams, wakeup, self._inbound))
                 await session.initialize()
@@ -311,7 +314,7 @@ class ServerSession:
                 wakeup.clear()
                 # An answer broke off, or did not come. Only a ping can show before the next call whether the server has
                 # crashed or is frozen.
-                async with asyncio.timeout(self._connect_timeout_s):
+                async with served_timeout(self._connect_timeout_s):
                     await session.send_ping()
 
     def _idle_left_s(self) -> float | None:

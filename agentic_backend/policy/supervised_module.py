@@ -14,6 +14,7 @@ from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.provider_failures import is_outage
 from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import wait_served
 from agentic_backend.policy.chat_module import ChatModule
 from agentic_backend.policy.circuit import Circuits, CircuitState
 from agentic_backend.policy.hook_checks import InvalidResult, checked
@@ -176,7 +177,7 @@ class SupervisedModule:
         # In a task and a context of its own: nothing that it does to its task touches the exchange's.
         task = asyncio.create_task(self._guarded(context, longest, payer, log_fields), context=Context())
         try:
-            await asyncio.wait({task}, timeout=timeout_s)
+            await wait_served(task, timeout_s)
         finally:
             if not task.done():
                 self._stuck.add(task)

@@ -9,7 +9,6 @@ The model is given what the agent's model was given of the message. Its title pa
 modules block, and what still has a placeholder then, names no session.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from agentic_backend.agents.output_limit import with_output_limit
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.modules.placeholders import shows_placeholder
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
@@ -163,7 +163,7 @@ class Titles:
         outcome = "failed"
         try:
             await wait_for_lull(self._relay, _LULL_S)
-            async with asyncio.timeout(self._timeout_s):
+            async with served_timeout(self._timeout_s):
                 outcome = await self._rename(session_id, opening)
         except AgenticError as error:
             log.warning("session not named", extra={"session_id": session_id, "code": error.code})

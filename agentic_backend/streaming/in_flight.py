@@ -35,6 +35,8 @@ class InFlight:
         self._runs: dict[UUID, Work] = {}
         # The time of the last sign of life of any work.
         self.last_sign = at
+        # How many of its streams have a chunk, and wait for the streams of others.
+        self.in_line = 0
 
     def begin(
         self, run_id: UUID, parent: UUID | None, kind: Kind, name: str, at: float, *, is_called: bool = False

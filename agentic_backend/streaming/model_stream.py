@@ -165,7 +165,11 @@ class ModelStream(ModelCalls):
         if streamed is not None and streamed.passed < _PASS:
             streamed.passed += 1
         else:
-            await self._turns.wait()
+            await self._wait_in_line()
+
+    async def _wait_in_line(self) -> None:
+        """Let the streams go on that came before."""
+        await self._turns.wait()
 
     def _token_in_thread(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
         if (part := self._taken(chunk, run_id)) is not None:

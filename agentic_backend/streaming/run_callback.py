@@ -58,6 +58,14 @@ class RunCallback(ModelStream, RunObserver):
         for span in list(self._tool_spans.values()):
             fail_tool(span, asyncio.CancelledError())
 
+    async def _wait_in_line(self) -> None:
+        self.in_flight.in_line += 1
+        try:
+            await super()._wait_in_line()
+        finally:
+            self.in_flight.in_line -= 1
+            self.in_flight.last_sign = self._clock()
+
     def on_chat_model_start(
         self,
         serialized: dict[str, Any],

@@ -5,7 +5,7 @@ import asyncio
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.event_loop import LoopBeat
+from agentic_backend.loop_load import LoopLoad, served_timeout
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite.pages import PagesWatch
@@ -18,15 +18,15 @@ _TURN_S = 0.5
 
 
 class Liveness:
-    """`beat` is the event loop's; it may be silent for `health.live_after_s`."""
+    """`load` is the event loop's; it may be silent for `health.live_after_s`."""
 
-    def __init__(self, beat: LoopBeat, health: HealthSettings) -> None:
-        self._beat = beat
+    def __init__(self, load: LoopLoad, health: HealthSettings) -> None:
+        self._load = load
         self._silent_at_most_s = health.live_after_s
 
     def status(self) -> str:
         """READY or BLOCKED. From any thread."""
-        return READY if self._beat.silent_s < self._silent_at_most_s else BLOCKED
+        return READY if self._load.silent_s < self._silent_at_most_s else BLOCKED
 
 
 class Readiness:
@@ -84,7 +84,7 @@ class Readiness:
 
     async def _prove_write(self) -> str:
         try:
-            async with asyncio.timeout(self._health.ready_timeout_s):
+            async with served_timeout(self._health.ready_timeout_s):
                 await self._store.prove_write()
         except TimeoutError:
             return StoreUnavailable.code

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from support.sessions import USER, Event, Sessions, events_of, open_sessions, un
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
+from agentic_backend.streaming.stream_turns import StreamTurns
 
 SECRET = "the secret of the graph"
 
@@ -178,6 +180,44 @@ async def test_the_silence_of_a_model_is_a_model_timeout(tmp_path: Path) -> None
         assert [text_of(message) for message in messages[:2]] == ["hello", "one two "]
         assert messages[1]["metadata"]["finish_reason"] == "other"
         await goes_on(sessions, events[0]["session_id"])
+
+
+async def test_a_loop_that_is_late_is_no_silence_of_a_model(tmp_path: Path) -> None:
+    hold, limits = Hold(), LimitsSettings(model_timeout_s=2)
+    async with open_sessions(tmp_path, {"held": held_graph(hold)}, limits=limits) as sessions:
+        log = await sessions.begin("hello")
+        await eventually(lambda: hold.held)
+        for _ in range(10):
+            # Other work has the loop, and may have it for longer than the model's time.
+            time.sleep(0.4)
+            await asyncio.sleep(0)
+        hold.released.set()
+        events = await events_of(log)
+        check_exchange(events)
+        assert events[-1]["status"] == "ok"
+
+
+async def test_a_stream_that_waits_for_the_streams_of_others_is_not_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_line, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(self: StreamTurns) -> None:
+        in_line.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(StreamTurns, "used_up", lambda self: True)
+    monkeypatch.setattr(StreamTurns, "wait", wait)
+    limits = LimitsSettings(model_timeout_s=1)
+    async with open_sessions(tmp_path, {"plain": build(OfflineChatModel())}, limits=limits) as sessions:
+        log = await sessions.begin("hello")
+        async with asyncio.timeout(60):
+            await in_line.wait()
+        await asyncio.sleep(2)
+        go_on.set()
+        events = await events_of(log)
+        check_exchange(events)
+        assert events[-1]["status"] == "ok"
 
 
 async def test_a_tool_has_its_own_time(tmp_path: Path) -> None:

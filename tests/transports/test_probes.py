@@ -20,7 +20,7 @@ from support.sessions import Sessions, events_of, open_sessions
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.event_loop import LoopBeat
+from agentic_backend.loop_load import LoopLoad
 from agentic_backend.server.process import Listener, address_of, bind
 from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.probes import internal_application
@@ -34,7 +34,7 @@ async def probed(directory: Path, hold: Hold) -> AsyncIterator[tuple[Sessions, h
         bound, health = bind("127.0.0.1", 0), HealthSettings()
         application = internal_application(
             sessions.kpi,
-            Liveness(LoopBeat(), health),
+            Liveness(LoopLoad(time.monotonic), health),
             Readiness(sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), None, health),
             LogTail(),
         )

@@ -1,7 +1,8 @@
 """Silence: how long a provider's stream may bring no event."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
+
+from agentic_backend.loop_load import loop_load, served_timeout
 
 
 class Silence:
@@ -12,7 +13,7 @@ class Silence:
         self._longest_s = longest_s
         self._error = error
         self._events = 0
-        # When the silence is too long, in the event loop's time; None until the next event is waited for.
+        # When the silence is too long, by the time in which the loop served; None until the next event is waited for.
         self._over_at_s: float | None = None
 
     def ends(self) -> None:
@@ -27,12 +28,13 @@ class Silence:
             async for packet in packets:
                 yield packet
             return
-        loop = asyncio.get_running_loop()
+        load = loop_load()
         while True:
+            now = load.served_s()
             if self._over_at_s is None:
-                self._over_at_s = loop.time() + longest_s
+                self._over_at_s = now + longest_s
             try:
-                async with asyncio.timeout_at(self._over_at_s):
+                async with served_timeout(self._over_at_s - now):
                     packet = await anext(packets)
             except StopAsyncIteration:
                 return

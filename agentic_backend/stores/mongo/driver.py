@@ -33,6 +33,7 @@ from pymongo.errors import (
 from pymongo.write_concern import WriteConcern
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.loop_load import wait_served
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.documents import Database, Document
 from agentic_backend.stores.observing import Observer, observed
@@ -158,7 +159,7 @@ class MongoDriver:
             operation = asyncio.create_task(at_work())
         self._at_work.add(operation)
         operation.add_done_callback(self._has_ended)
-        await asyncio.wait({operation}, timeout=timeout_s + self._timeout_s * _SHARE_OF_GRACE)
+        await wait_served(operation, timeout_s + self._timeout_s * _SHARE_OF_GRACE)
         if not operation.done():
             raise TimeoutError
         return operation.result()

@@ -19,6 +19,7 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.loop_load import wait_served
 from agentic_backend.stores.observing import Observer, ignore, observed
 
 T = TypeVar("T")
@@ -140,7 +141,7 @@ class SqliteConnection:
         running.add_done_callback(_retrieve)
         with _unavailable(operation, self._late, lambda: self._trouble):
             try:
-                await asyncio.wait({running}, timeout=self._timeout_s)
+                await wait_served(running, self._timeout_s)
             finally:
                 if not running.done():
                     # The call timed out, or the caller was cancelled: still wait for the end of the transaction.

@@ -1,0 +1,166 @@
+"""LoopLoad: how long what is ready waits for its turn of the event loop, and clocks that leave this time out.
+
+A neighbour whose answer lies in a socket looks silent until the loop gets to it. So whoever bounds how long a model, a
+tool, a store or another neighbour may take bounds the time in which the loop served, with `served_timeout` and its
+like: the time by which the loop is late is its own.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+# How often is looked whether the loop is late, in seconds, while somebody waits by it. A turn of the loop that takes
+# no longer is no waiting.
+_LOOK_EVERY_S = 0.05
+# The turns of the loop that an exchange takes from its ask to its first call of a model.
+_TURNS_OF_A_START = 40
+# Less is not worth another timer, in seconds.
+_SHORTEST_S = 0.001
+
+
+class LoopLoad:
+    """Of one event loop, and in its thread only, but for `silent_s`."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        # By the clock of all threads.
+        self._turned_at = time.monotonic()
+        # By how much the looks so far were late, in seconds, and when the next one is due; None while nobody waits.
+        self._late_s = 0.0
+        self._due_at: float | None = None
+        self._look_timer: asyncio.TimerHandle | None = None
+        self._waiting = 0
+        # How long the last start took that was tried, in seconds, and when the one that is under way began.
+        self._start_s = 0.0
+        self._start_began: float | None = None
+
+    @property
+    def silent_s(self) -> float:
+        """The seconds since the loop has turned last, as far as is known: it is noted every second. From any thread."""
+        return time.monotonic() - self._turned_at
+
+    @property
+    def start_s(self) -> float:
+        """How long an exchange that starts now would wait for the loop, in seconds."""
+        if self._start_began is None:
+            return self._start_s
+        return max(self._start_s, self._clock() - self._start_began)
+
+    def turned(self) -> None:
+        self._turned_at = time.monotonic()
+
+    async def try_a_start(self) -> None:
+        """Measure `start_s`."""
+        self._start_began = began = self._clock()
+        try:
+            for _ in range(_TURNS_OF_A_START):
+                await asyncio.sleep(0)
+                self.turned()
+            self._start_s = self._clock() - began
+        finally:
+            self._start_began = None
+
+    def served_s(self) -> float:
+        """A clock like the loop's, which stands still while the loop is late and somebody is `waiting`."""
+        now = self._clock()
+        return now - self._late_s - self._late_now(now)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Wraps a wait that `served_s` measures."""
+        self._waiting += 1
+        if self._due_at is None:
+            self._look_again(self._clock())
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting and self._look_timer is not None:
+                self._late_s += self._late_now(self._clock())
+                self._look_timer.cancel()
+                self._look_timer = self._due_at = None
+
+    def _late_now(self, now: float) -> float:
+        return 0.0 if self._due_at is None else max(0.0, now - self._due_at)
+
+    def _look(self) -> None:
+        now = self._clock()
+        self._late_s += self._late_now(now)
+        self._look_again(now)
+
+    def _look_again(self, now: float) -> None:
+        self._due_at = now + _LOOK_EVERY_S
+        self._look_timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
+
+
+_LOADS: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLoad] = WeakKeyDictionary()
+
+
+def loop_load() -> LoopLoad:
+    """That of the running event loop."""
+    loop = asyncio.get_running_loop()
+    load = _LOADS.get(loop)
+    if load is None:
+        load = _LOADS[loop] = LoopLoad(loop.time)
+    return load
+
+
+@contextmanager
+def served_timer(longest_s: float, end: Callable[[], object]) -> Iterator[None]:
+    """Call `end` if the context is still open after `longest_s` in which the loop served."""
+    load, loop = loop_load(), asyncio.get_running_loop()
+    ends_at = load.served_s() + longest_s
+    timer: asyncio.TimerHandle
+
+    def look() -> None:
+        nonlocal timer
+        rest_s = ends_at - load.served_s()
+        if rest_s > _SHORTEST_S:
+            timer = loop.call_later(rest_s, look)
+        else:
+            end()
+
+    with load.waiting():
+        timer = loop.call_later(longest_s, look)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+class served_timeout:
+    """`asyncio.timeout` by the time in which the loop served; None is no limit."""
+
+    def __init__(self, longest_s: float | None) -> None:
+        self._longest_s = longest_s
+        self._timeout = asyncio.timeout(None)
+        self._timer: AbstractContextManager[None] = contextlib.nullcontext()
+
+    async def __aenter__(self) -> Self:
+        await self._timeout.__aenter__()
+        if self._longest_s is not None:
+            self._timer = served_timer(self._longest_s, self._end)
+        self._timer.__enter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raises TimeoutError."""
+        self._timer.__exit__(None, None, None)
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def _end(self) -> None:
+        self._timeout.reschedule(asyncio.get_running_loop().time())
+
+
+async def wait_served(task: asyncio.Future[Any], longest_s: float) -> None:
+    """Wait until `task` is done, for at most so long; it is not cancelled then."""
+    with contextlib.suppress(TimeoutError):
+        async with served_timeout(longest_s):
+            await asyncio.wait({task})

@@ -25,6 +25,7 @@ from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import loop_load
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.module_services import module_services
@@ -34,6 +35,7 @@ from agentic_backend.policy.policies_file import Policies, load_policies
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.peers import Peers
@@ -46,6 +48,7 @@ from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.observing import ignore
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.sqlite.pages import PagesWatch, watched_pages
+from agentic_backend.streaming.stream_turns import StreamTurns
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.tracing.tracing import open_tracing
@@ -174,7 +177,12 @@ async def _open_parts(
     tokens = await stack.enter_async_context(aclosing(TokenCache(authenticator.refresh)))
     factory = await _open_factory(stack, settings, models, authenticator, store, kpi, policies)
     broadcast = await stack.enter_async_context(await _broadcast(settings.broadcast.url, peers, instance.id, kpi))
-    relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain)))
+    turns, load = StreamTurns(), loop_load()
+    backlog = Backlog(
+        {"start": lambda: load.start_s, "stream": lambda: turns.longest_wait_s}, settings.limits.backlog_s
+    )
+    kpi.process.backlog(lambda: backlog.age_s, backlog.look)
+    relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain, backlog)))
     parts = ServerParts(
         settings=settings,
         instance=instance,
@@ -189,6 +197,7 @@ async def _open_parts(
         policies=policies,
         modules=modules,
         tracing=tracing,
+        turns=turns,
     )
     return parts, authenticator
 
@@ -279,7 +288,7 @@ async def _broadcast(
     return await asyncio.to_thread(imported)
 
 
-def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:
+def _relay(settings: Settings, broadcast: Broadcast, drain: Drain, backlog: Backlog) -> Relay:
     return Relay(
         broadcast=broadcast,
         keep_ended_bytes=settings.relay.keep_ended_bytes,
@@ -289,6 +298,7 @@ def _relay(settings: Settings, broadcast: Broadcast, drain: Drain) -> Relay:
         running_per_user=settings.limits.running_per_user,
         grace_s=settings.server.grace_s,
         drain=drain,
+        backlog=backlog,
     )
 
 

@@ -192,6 +192,11 @@ class TooManyRuns(AgenticError):
     default = "Too many exchanges are running; wait until one has ended."
 
 
+class Overloaded(AgenticError):
+    code, http_status, whose = "overloaded", 503, "internal"
+    default = "The server has more to do than it can; ask again in a moment."
+
+
 class AgentUnavailable(AgenticError):
     code, http_status, whose = "agent_unavailable", 503, "external"
     default = "The agent could not be started."

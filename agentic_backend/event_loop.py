@@ -29,7 +29,7 @@ async def event_loop_lag(kpi: Kpi) -> AsyncIterator[LoopLoad]:
     """While the context is open, measure every second how late a sleep ends, and how long a start would take."""
     load = loop_load()
     kpi.process.loop_silent(lambda: load.silent_s)
-    async with running(_measure(kpi, load)):
+    async with running(_measure(kpi, load)), running(_look_at_turns(load)):
         yield load
 
 
@@ -47,10 +47,16 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 async def _measure(kpi: Kpi, load: LoopLoad) -> None:
     clock = asyncio.get_running_loop().time
     while True:
-        await load.try_a_start()
+        load.turned()
         began = clock()
         await asyncio.sleep(_EVERY_S)
         kpi.process.loop_lag(max(0.0, clock() - began - _EVERY_S))
+
+
+async def _look_at_turns(load: LoopLoad) -> None:
+    while True:
+        await load.look_at_turns()
+        await asyncio.sleep(_EVERY_S)
 
 
 async def in_thread_if_long(length: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

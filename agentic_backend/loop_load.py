@@ -8,6 +8,7 @@ like: the time by which the loop is late is its own.
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -19,6 +20,8 @@ from weakref import WeakKeyDictionary
 _LOOK_EVERY_S = 0.05
 # The turns of the loop that an exchange takes from its ask to its first call of a model.
 _TURNS_OF_A_START = 40
+# A shorter start is as good as one at once, in seconds.
+_FELT_S = 0.1
 # Less is not worth another timer, in seconds.
 _SHORTEST_S = 0.001
 
@@ -35,9 +38,8 @@ class LoopLoad:
         self._due_at: float | None = None
         self._look_timer: asyncio.TimerHandle | None = None
         self._waiting = 0
-        # How long the last start took that was tried, in seconds, and when the one that is under way began.
-        self._start_s = 0.0
-        self._start_began: float | None = None
+        # When the last turns of the loop began, as many as a start takes, while they are looked at.
+        self._turns: deque[float] = deque(maxlen=_TURNS_OF_A_START + 1)
 
     @property
     def silent_s(self) -> float:
@@ -46,24 +48,23 @@ class LoopLoad:
 
     @property
     def start_s(self) -> float:
-        """How long an exchange that starts now would wait for the loop, in seconds."""
-        if self._start_began is None:
-            return self._start_s
-        return max(self._start_s, self._clock() - self._start_began)
+        """How long an exchange that starts would wait for the loop, in seconds, by its last turns; 0 while that is
+        too short to be felt. From any thread.
+        """
+        turns = tuple(self._turns)
+        return self._clock() - turns[0] if turns else 0.0
 
     def turned(self) -> None:
         self._turned_at = time.monotonic()
 
-    async def try_a_start(self) -> None:
-        """Measure `start_s`."""
-        self._start_began = began = self._clock()
+    async def look_at_turns(self) -> None:
+        """Measure `start_s` until it is too short to be felt."""
         try:
-            for _ in range(_TURNS_OF_A_START):
+            while len(self._turns) <= _TURNS_OF_A_START or self.start_s >= _FELT_S:
+                self._turns.append(self._clock())
                 await asyncio.sleep(0)
-                self.turned()
-            self._start_s = self._clock() - began
         finally:
-            self._start_began = None
+            self._turns.clear()
 
     def served_s(self) -> float:
         """A clock like the loop's, which stands still while the loop is late and somebody is `waiting`."""

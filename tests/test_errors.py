@@ -33,6 +33,7 @@ CONTRACT = {
     "state_refused": (500, "internal", False),
     "rate_limited": (429, "client", True),
     "too_many_runs": (429, "client", True),
+    "overloaded": (503, "internal", True),
     "agent_unavailable": (503, "external", True),
     "model_error": (502, "external", True),
     "model_timeout": (504, "external", True),

@@ -106,8 +106,8 @@ async def test_the_clock_stands_still_only_while_somebody_waits_by_it() -> None:
 
 async def test_a_start_takes_as_long_as_the_turns_of_the_loop() -> None:
     load, is_over = loop_load(), False
-    await load.try_a_start()
-    alone = load.start_s
+    await load.look_at_turns()
+    assert load.start_s == 0, "nothing else is at work"
 
     async def occupy() -> None:
         while not is_over:
@@ -115,13 +115,11 @@ async def test_a_start_takes_as_long_as_the_turns_of_the_loop() -> None:
             await asyncio.sleep(0)
 
     busy = asyncio.create_task(occupy())
-    trying = asyncio.create_task(load.try_a_start())
-    for _ in range(10):
+    looking = asyncio.create_task(load.look_at_turns())
+    began = time.monotonic()
+    for _ in range(200):
         await asyncio.sleep(0)
-    assert load.start_s >= 0.05, "while it goes on"
-    await trying
-    assert load.start_s >= max(0.3, alone)
+    assert 0.3 < load.start_s < (time.monotonic() - began) / 2, "forty turns, not all of them"
     is_over = True
-    await busy
-    await load.try_a_start()
-    assert load.start_s < 0.3
+    await asyncio.gather(busy, looking)
+    assert load.start_s == 0

@@ -34,6 +34,11 @@ class LimitsSettings(Section):
     frame_bytes: Bytes = Field(2_097_152, description="Largest frame or request body that is read, in bytes.")
     runtime_context_bytes: Bytes = Field(16_384, description="Largest `runtime_context` of an ask, in bytes of JSON.")
     max_running: Count = Field(500, description="Exchanges that may run at the same time in this process.")
+    backlog_s: Seconds = Field(
+        2,
+        description="How long what was admitted may wait for this process, in seconds; beyond it asks are refused with "
+        "`overloaded` until the wait is half as long.",
+    )
     running_per_user: PerUser = of_a_user(
         "running_per_user", "Exchanges of one user that may run at the same time in this process"
     )

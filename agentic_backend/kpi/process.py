@@ -17,6 +17,10 @@ class ProcessMetrics:
         self._silent = metrics.gauge(
             "chat_event_loop_silent_seconds", "For how long the event loop has not turned.", together="max"
         )
+        self._backlog = metrics.gauge(
+            "chat_backlog_seconds", "For how long what was admitted waits for this process.", together="max"
+        )
+        self._overloaded = metrics.gauge("chat_overloaded", "1 while asks are refused for it, else 0.", together="max")
         metrics.add_process()
         metrics.gauge_if_known("chat_memory_limit_bytes", "The memory limit that is nearest.", _memory_limit, "max")
         metrics.gauge_if_known("chat_memory_used_ratio", "How much of this limit is used.", _memory_used, "max")
@@ -34,6 +38,11 @@ class ProcessMetrics:
     def loop_silent(self, silent_s: Callable[[], float]) -> None:
         """`silent_s` tells at each scrape, in another thread, for how long the loop has not turned."""
         self._silent.set_function(silent_s)
+
+    def backlog(self, age_s: Callable[[], float], is_overloaded: Callable[[], bool]) -> None:
+        """Both tell at each scrape, in another thread: how long what was admitted waits, and if that is too long."""
+        self._backlog.set_function(age_s)
+        self._overloaded.set_function(is_overloaded)
 
     def loop_blocked(self, agent_id: str, blocked_s: float) -> None:
         """One step of code of this agent (empty: of none) has blocked the event loop."""

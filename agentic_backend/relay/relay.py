@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
+from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Broadcast
 from agentic_backend.relay.control_messages import AgentsChanged, Changed, News
 from agentic_backend.relay.drain import Drain
@@ -52,6 +53,7 @@ class Relay:
         running_per_user: int | None,
         grace_s: float,
         drain: Drain | None = None,
+        backlog: Backlog | None = None,
     ) -> None:
         self._broadcast = broadcast
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -74,6 +76,7 @@ class Relay:
         """The users whose data are being deleted."""
         self._max_running = max_running
         self._running_per_user = running_per_user
+        self._backlog = backlog or Backlog()
         self._grace_s = grace_s
         self.watchers = Watchers()
         """The feeds that watch a session."""
@@ -130,11 +133,13 @@ class Relay:
     def draining(self) -> bool:
         return self.drain.has_begun
 
-    def admit(self, user_id: str, begin: Callable[[], Coroutine[Any, Any, Result]]) -> asyncio.Task[Result]:
+    def admit(
+        self, user_id: str, begin: Callable[[], Coroutine[Any, Any, Result]], *, goes_on: bool = False
+    ) -> asyncio.Task[Result]:
         """Run `begin`, which starts an exchange of the user or refuses it; until it ends it counts as an exchange.
 
-        Raises ShuttingDown or TooManyRuns if no exchange may start now, and RateLimited while the user's data are being
-        deleted.
+        Raises ShuttingDown or TooManyRuns if no exchange may start now, Overloaded if what was admitted waits for too
+        long, unless it is one that `goes_on`, and RateLimited while the user's data are being deleted.
         """
         if self.draining:
             raise ShuttingDown(retry_after_s=1)
@@ -144,6 +149,8 @@ class Relay:
             raise TooManyRuns(retry_after_s=1)
         if self._running_per_user is not None and self._running_of(user_id) >= self._running_per_user:
             raise TooManyRuns(f"As many of your exchanges run as may: {self._running_per_user}.", retry_after_s=1)
+        if not goes_on:
+            self._backlog.check()
         admission = self.spawn(begin())
         self._admissions[admission] = user_id
         admission.add_done_callback(self._admissions.pop)

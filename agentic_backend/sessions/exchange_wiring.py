@@ -121,6 +121,7 @@ def _exchange_services(
         close=closing.close,
         on_answered=events.answered,
         tracing=parts.tracing,
+        turns=parts.turns,
     )
 
 

@@ -54,7 +54,7 @@ class Resumption:
                 raise SessionNotFound
             return await self._resume(old, entry, None, old.request_id)
 
-        await self._relay.admit(interrupted.user_id, begin)
+        await self._relay.admit(interrupted.user_id, begin, goes_on=True)
 
     async def _times_resumed(self, exchange: ExchangeRecord) -> int:
         times, former = 0, exchange.resumes

@@ -15,6 +15,7 @@ from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
+from agentic_backend.streaming.stream_turns import StreamTurns
 from agentic_backend.tracing.tracing import Tracing
 
 
@@ -33,6 +34,8 @@ class ServerParts:
     policies: Policies
     modules: ModuleSupervisor
     tracing: Tracing
+    turns: StreamTurns
+    """What the streams of all models share the event loop by."""
 
     def profiles(self) -> ChatProfiles:
         """The chat profiles that sessions and asks may name now."""

@@ -10,7 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.errors import ApprovalNotFound, BudgetExceeded, ExchangeNotFound, RateLimited, TooManyRuns
+from agentic_backend.errors import (
+    ApprovalNotFound,
+    BudgetExceeded,
+    ExchangeNotFound,
+    Overloaded,
+    RateLimited,
+    TooManyRuns,
+)
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.policy.usage_ledger import Payer
@@ -69,7 +76,7 @@ class SessionOrchestrator:
             return await self.view(user, asked_before.exchange_id)
         try:
             return await self._begin_once(name, user, turn, tokens, request_id)
-        except (TooManyRuns, RateLimited, BudgetExceeded):
+        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded):
             # The limits don't apply to a repeated ask.
             stored = await self._store.find_exchange(*name) if turn.client_exchange_id is not None else None
             if stored is None:
@@ -99,7 +106,8 @@ class SessionOrchestrator:
             await self._check_budget_of(user, exchange_id)
             return await self._waiting.decide(user, session_id, exchange_id, payload, tokens)
 
-        return await self._admit(user, decide)
+        # Its answer was promised when it was admitted.
+        return await asyncio.shield(self._relay.admit(user.id, decide, goes_on=True))
 
     async def resume(self, user: User, exchange_id: str, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         """Resume an interrupted exchange, and return the new log. Raises as Resumption.resume does, and TooManyRuns."""
@@ -119,7 +127,8 @@ class SessionOrchestrator:
             await self._check_budget_of(user, exchange_id)
             return await begin()
 
-        return await self._admit(user, begin_within_limits)
+        # Shielded: it begins even if its client disconnects.
+        return await asyncio.shield(self._relay.admit(user.id, begin_within_limits))
 
     async def view(self, user: User, exchange_id: str, session_id: str | None = None) -> ExchangeLog:
         """The log of an exchange; if its events are no longer kept, only its final. Raises ExchangeNotFound."""
@@ -200,10 +209,6 @@ class SessionOrchestrator:
         record = await self._store.get_exchange(exchange_id) if self._budgets else None
         if record is not None and record.user_id == user.id:
             await self._budgets.check(user.id, self._budgets.paying_group(Payer.of(record).groups))
-
-    async def _admit(self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]]) -> ExchangeLog:
-        # Shielded: the work completes even if its client disconnects.
-        return await asyncio.shield(self._relay.admit(user.id, work))
 
     async def _begin(self, user: User, turn: Turn, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         self._ask_rate.count(user.id)

@@ -111,7 +111,7 @@ class WaitingExchanges:
             async def begin() -> ExchangeLog:
                 return await self._settle(Decided(waiting, decisions), entry, await self._checkpoint(waiting), None)
 
-            await self._relay.admit(waiting.user_id, begin)
+            await self._relay.admit(waiting.user_id, begin, goes_on=True)
         except (AgentNotFound, CheckpointMissing):
             # Not for AgentUnavailable: an operator can repair the agent's entry, so the exchange keeps waiting for it.
             return False

@@ -32,6 +32,7 @@ from agentic_backend.errors import (
     Internal,
     MessageTooLarge,
     NotFound,
+    Overloaded,
     RateLimited,
     SessionBusy,
     SessionCompleted,
@@ -85,7 +86,7 @@ BINARY = "application/octet-stream"
 
 OPENING = (AgentNotFound, AgentUnavailable)
 """The errors of an operation that opens a session."""
-QUERYING = (*OPENING, TooManyRuns, BudgetExceeded, ShuttingDown)
+QUERYING = (*OPENING, TooManyRuns, Overloaded, BudgetExceeded, ShuttingDown)
 """The errors of an operation that begins an exchange without a session, before it has begun."""
 ASKING = (*QUERYING, SessionNotFound, SessionCompleted, SessionBusy)
 """The errors of an operation that begins an exchange in a session, before it has begun."""

@@ -35,6 +35,7 @@ const SENTENCES = {
   budget_exceeded: "The budget is used up.",
   rate_limited: "That was too much at once. Wait a little.",
   too_many_runs: "Too many answers are being written. Wait until one has ended.",
+  overloaded: "The server has too much to do. Wait a moment.",
   agent_unavailable: "The agent could not be started.",
   model_error: "The language model failed.",
   model_timeout: "The language model did not answer in time.",

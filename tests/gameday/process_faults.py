@@ -19,6 +19,8 @@ DESCRIPTORS = 256
 # What a server may take beyond the address space that it has, and how much of the limit it takes. The rest has room
 # for the heap of one more thread.
 LEFT_BYTES, TAKEN = 400 << 20, 0.94
+# The people of an overload, and the share of a core that it leaves to the server, in slices of so many seconds.
+CROWD, LENT, LENT_EVERY_S = 60, 0.1, 0.1
 ASK = ("words 3 0", None)
 
 
@@ -109,6 +111,34 @@ def address_space(pid: int) -> int:
 
 
 @asynccontextmanager
+async def overload(site: Site) -> AsyncIterator[None]:
+    """A machine that lends the server a tenth of a core, and people who ask as soon as they are answered."""
+    server, is_over = site.server.process, asyncio.Event()
+
+    async def lend() -> None:
+        while not is_over.is_set():
+            server.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(LENT_EVERY_S * (1 - LENT))
+            server.send_signal(signal.SIGCONT)
+            await asyncio.sleep(LENT_EVERY_S * LENT)
+
+    async def ask() -> None:
+        async with chat(site.address) as client:
+            while not is_over.is_set():
+                await client.ask("words 100 0")
+                await asyncio.sleep(0.2)
+
+    asking = [asyncio.create_task(ask()) for _ in range(CROWD)]
+    lending = asyncio.create_task(lend())
+    try:
+        yield
+    finally:
+        is_over.set()
+        await lending
+        await asyncio.gather(*asking)
+
+
+@asynccontextmanager
 async def killed_worker(site: Site) -> AsyncIterator[None]:
     os.kill(children(site.server.pid)[0], signal.SIGKILL)
     yield
@@ -143,6 +173,19 @@ PROCESS_FAULTS = [
         ask=ASK,
         outcome="nothing",
         ready="event_loop_blocked",
+    ),
+    Fault(
+        name="overload",
+        site="alone",
+        inject=overload,
+        alert="Overloaded",
+        panel=("saturation.json", "Backlog"),
+        runbook="a container's CPU limit throttles",
+        log="overloaded, asks are refused",
+        fields={"start_s": r"\d", "stream_s": r"\d"},
+        felt="New asks are refused with `overloaded`; answers that have begun end, slowly.",
+        ask=ASK,
+        outcome="overloaded",
     ),
     Fault(
         name="file descriptors short",

@@ -17,7 +17,9 @@ from support.sessions import USER, Event, Sessions, events_of, idle_relay, open_
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.errors import ShuttingDown, TooManyRuns
+from agentic_backend.errors import Overloaded, ShuttingDown, TooManyRuns
+from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import SessionQuery
 
@@ -83,6 +85,28 @@ async def test_no_more_exchanges_run_than_may(tmp_path: Path) -> None:
         check_exchange(await events_of(first))
         await eventually(lambda: sessions.relay.running_count < 2)
         check_exchange(await sessions.ask("there is room again"))
+
+
+async def test_where_too_much_waits_only_what_was_admitted_goes_on(tmp_path: Path) -> None:
+    age_s = 0.0
+    backlog = Backlog({"start": lambda: age_s}, 1)
+    agents = {"asking": asking_graph(), "echo": echoing_graph()}
+    async with open_sessions(tmp_path, agents, backlog=backlog) as sessions:
+        waiting = await sessions.begin("hello", client_exchange_id="mine")
+        pending = await until(waiting, "awaiting_human")
+        age_s = 2.0
+        for mode in ("chat", "query"):
+            with pytest.raises(Overloaded) as refusal:
+                await sessions.begin("more", mode=mode, agent_id="echo")
+            assert refusal.value.retry_after_s == 2
+        page = await sessions.store.real.list_sessions(SessionQuery(user_id=USER.id))
+        assert len(page.sessions) == 1, "what is refused leaves nothing"
+        assert await sessions.begin("hello", client_exchange_id="mine") is waiting, "what was asked is no new ask"
+        decisions = HumanDecisions(answers={pending["payload"]["requests"][0]["interrupt_id"]: "this one"})
+        await sessions.orchestrator.human_resume(USER, waiting.session_id, waiting.exchange_id, decisions, None)
+        check_exchange(await events_of(waiting))
+        age_s = 0.0
+        check_exchange(await sessions.ask("there is room again", agent_id="echo"))
 
 
 async def test_a_burst_of_asks_is_no_way_round_the_limit(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.parts import TextPart
+from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
@@ -56,6 +57,7 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
+from agentic_backend.streaming.stream_turns import StreamTurns
 from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.tracing.tracing import Tracing
 from support.failing_store import FailingStore
@@ -185,6 +187,7 @@ async def open_sessions(
     policies: Policies | None = None,
     ending: SessionsSettings | None = None,
     on_ended: OnEnded = lambda session, user: None,
+    backlog: Backlog | None = None,
 ) -> AsyncIterator[Sessions]:
     """Sessions with these agents by id, the first as the default; check at the end that no task is left.
 
@@ -197,7 +200,7 @@ async def open_sessions(
     tools = standard_tools(store.as_store, ItemBounds(), scope_facts)
     factory = agent_factory(kpi=kpi, services=replace(services, standard_tools=tools), cache_size=cache_size)
     ledger = UsageLedger(store.as_store, Prices(prices), kpi, Budgets(store.as_store, budgets))
-    relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s)
+    relay = _relay(limits, broadcast or Alone(), keep_ended_bytes, grace_s, backlog)
     facts = Scopes(policies or Policies()).facts
     supervisor = ModuleSupervisor(store.as_store, kpi, relay.spawn, module_point_timeout_s, facts)
     await supervisor.start(modules, module_services(services.models, ledger))
@@ -226,6 +229,7 @@ async def open_sessions(
         ledger=ledger,
         modules=supervisor,
         tracing=Tracing(),
+        turns=StreamTurns(),
     )
     wired = wire_sessions(parts, on_ended)
     try:
@@ -252,7 +256,13 @@ def idle_relay() -> Relay:
     return _relay(LimitsSettings(), Alone(), 0, 0)
 
 
-def _relay(limits: LimitsSettings, broadcast: Broadcast, keep_ended_bytes: int, grace_s: float) -> Relay:
+def _relay(
+    limits: LimitsSettings,
+    broadcast: Broadcast,
+    keep_ended_bytes: int,
+    grace_s: float,
+    backlog: Backlog | None = None,
+) -> Relay:
     return Relay(
         broadcast=broadcast,
         keep_ended_bytes=keep_ended_bytes,
@@ -261,4 +271,5 @@ def _relay(limits: LimitsSettings, broadcast: Broadcast, keep_ended_bytes: int, 
         max_running=limits.max_running,
         running_per_user=limits.running_per_user,
         grace_s=grace_s,
+        backlog=backlog,
     )

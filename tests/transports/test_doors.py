@@ -18,6 +18,7 @@ from support.running_server import RunningServer, running_server
 from support.services import require
 from support.test_agents import ENTRIES
 
+from agentic_backend.loop_load import LoopLoad
 from agentic_backend.server.process import bind
 from agentic_backend.transports.contract import doors as contract
 
@@ -98,6 +99,25 @@ async def test_a_session_answers_one_ask_at_a_time(server: RunningServer, door: 
         check(await refused(server, door, session, "hello"), door, 409, "session_busy")
         await cancel(server, session)
         assert (await client.ended()).status == "stopped"
+
+
+@on_every_door
+async def test_an_overloaded_server_takes_no_ask_and_ends_what_it_has_taken(
+    server: RunningServer, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await opened(server)
+    async with door.client(server) as client:
+        await client.ask(session, "wait 1 second")
+        await client.begun()
+        with monkeypatch.context() as overload:
+            overload.setattr(LoopLoad, "start_s", 60.0)
+            assert await metric_at(server.internal, "chat_overloaded") == 1
+            check(await refused(server, door, await opened(server), "hello"), door, 503, "overloaded")
+            assert (await client.ended()).status == "ok"
+        assert await metric_at(server.internal, "chat_overloaded") == 0
+    async with door.client(server) as client:
+        await client.ask(await opened(server), "What is 12*34?")
+        assert (await client.ended()).status == "ok"
 
 
 @on_every_door

@@ -10,7 +10,7 @@
 
 /** @typedef {{ readonly code: string, readonly content: string, readonly until: number | null }} Kept  why an ask waits, and until when */
 
-const FOR_THE_MOMENT = new Set(["rate_limited", "too_many_runs"]);
+const FOR_THE_MOMENT = new Set(["rate_limited", "too_many_runs", "overloaded"]);
 export const RESTARTING = "shutting_down";
 
 export class Asks {

@@ -381,6 +381,7 @@ export default {
   "The server did not understand this.": "Der Server hat dies nicht verstanden.",
   "The server does not accept your sign-in.": "Der Server akzeptiert Ihre Anmeldung nicht.",
   "The server doesn't understand this page. Reload it.": "Der Server versteht diese Seite nicht. Laden Sie sie neu.",
+  "The server has too much to do. Wait a moment.": "Der Server hat zu viel zu tun. Warten Sie einen Moment.",
   "The server is going down. Try again in a moment.": "Der Server wird beendet. Versuchen Sie es gleich erneut.",
   "The server refused the connection.": "Der Server hat die Verbindung abgelehnt.",
   "The server restarts. Reconnecting…": "Der Server startet neu. Verbindung wird wiederhergestellt …",

@@ -383,6 +383,7 @@ export default {
   "The server did not understand this.": "Le serveur n’a pas compris cette demande.",
   "The server does not accept your sign-in.": "Le serveur n’accepte pas votre connexion.",
   "The server doesn't understand this page. Reload it.": "Le serveur ne comprend pas cette page. Rechargez-la.",
+  "The server has too much to do. Wait a moment.": "Le serveur a trop à faire. Attendez un instant.",
   "The server is going down. Try again in a moment.": "Le serveur s’arrête. Réessayez dans un instant.",
   "The server refused the connection.": "Le serveur a refusé la connexion.",
   "The server restarts. Reconnecting…": "Le serveur redémarre. Reconnexion…",

@@ -44,7 +44,7 @@ class CompleteDraft(NamedTuple):
 
     def as_observation(self) -> "CompleteDraft":
         """The same message on the channel `observation` instead of `final`."""
-        return self.changed(channel=Channel.OBSERVATION)
+        return self.changed(channel=Channel.OBSERVATION) if self.message.channel is Channel.FINAL else self
 
     def with_parts(self, parts: list[Part]) -> "CompleteDraft":
         return self.changed(parts=parts)
@@ -66,15 +66,19 @@ Draft = TextDraft | CompleteDraft | ActivityDraft
 
 
 class HeldText(NamedTuple):
-    """A text that is held back because it may be the final of its exchange."""
+    """A complete text or thought that is held back: it may be the final of its exchange, or others stand before it."""
 
     draft: CompleteDraft
+    # When it began to be shown: its block; for one that was not streamed the number of blocks so far.
+    began: int
     # The id under which a node may return the text again; None if it has none.
     message_id: str | None
     # Whether a node has returned it. Such a text is preferred as the final over one that was only streamed.
     handed_over: bool
     # The keys of its message (see Reach); None if the root graph has returned it.
     keys: Sequence[object] | None
+    # Whether it may be the final at all.
+    may_be_final: bool = True
     # The parts at the end of its draft that its graph emitted, beside those of its message.
     emitted: tuple[Part, ...] = ()
 

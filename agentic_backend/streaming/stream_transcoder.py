@@ -77,7 +77,7 @@ class StreamTranscoder:
         self._fallback = Fallback(given, is_resumed=resumed is not None)
         # The messages that models are writing, by model call id.
         self._writing: dict[str, Writing] = {}
-        # The texts of which one may become the final.
+        # The complete texts that are not stored yet: of them one may become the final.
         self._texts = HeldTexts()
         # The parts that nodes emit.
         self._emissions = Emissions(held_back)
@@ -141,7 +141,9 @@ class StreamTranscoder:
             if not isinstance(payload, EmittedParts):
                 return [activity_of(payload)]
             held = None if self.calls else self._texts
-            return self._emissions.take(payload, namespace, self._writing.values(), held, self._drafts)
+            drafts = self._emissions.take(payload, namespace, self._writing.values(), held, self._drafts)
+            is_shown = any(isinstance(draft, CompleteDraft) for draft in drafts)
+            return [*self._release(), *drafts] if is_shown else drafts
         return []
 
     def announce_anew(self, at: float) -> list[Draft]:
@@ -154,16 +156,17 @@ class StreamTranscoder:
 
     def finish(self, at: float) -> list[Draft]:
         """The graph has ended: complete everything open, and add exactly one final."""
-        drafts = [*self._all_unclaimed(at), *self._answer_open_calls("The tool gave no result.", at)]
-        *before, final = [None, *self._texts.release()]
+        drafts = self._all_unclaimed(at)
+        final = self._texts.take_last()
+        drafts += [*self._release(), *self._answer_open_calls("The tool gave no result.", at)]
         last = self._emissions.with_final(self._fallback.final(final, self._drafts, at))
-        return [*drafts, *self._shown(before), self._drafts.row(last)]
+        return [*drafts, self._drafts.row(last)]
 
     def close(self, at: float, reason: FinishReason, result: str) -> list[Draft]:
         """The graph was cut: complete everything open. The last text is the final; `result` answers the open calls."""
-        drafts = [*self._all_unclaimed(at, newest=True), *self._answer_open_calls(result, at)]
-        *before, final = [None, *self._texts.release()]
-        drafts += self._shown(before)
+        drafts = self._all_unclaimed(at, newest=True)
+        final = self._texts.take_last()
+        drafts += [*self._release(), *self._answer_open_calls(result, at)]
         if final is not None and not self._held_back.all_but_final:
             drafts.append(self._drafts.row(final.draft.with_finish_reason(reason)))
         return drafts
@@ -216,14 +219,25 @@ class StreamTranscoder:
             place = (namespace, node)
             if len(self.nodes) < MOST_NODES:
                 self.nodes[clean(node)] = None
-            for message in messages_in(update):
+            messages = list(messages_in(update))
+            for writing in self._finished(place, messages):
+                drafts += self._unclaimed(writing, at)
+            for message in messages:
                 drafts += self._handed_over(message, place, at)
             if not self._held_back.hides(place):
                 self._fallback.answered_in_json(written_to(update, CHANNEL), is_root=not namespace)
-            for writing in list(self._writing.values()):
-                if writing.ended and writing.place == place:
-                    drafts += self._unclaimed(writing, at)
+            for writing in self._finished(place):
+                drafts += self._unclaimed(writing, at)
         return drafts
+
+    def _finished(self, place: Place, returned: Sequence[BaseMessage] = ()) -> list[Writing]:
+        """The messages that models have finished at `place`, without those that its node has `returned`."""
+        left = list(self._writing.values())
+        for message in returned:
+            if isinstance(message, AIMessage):
+                claimed = claimed_by(message, place, left)
+                left = [writing for writing in left if writing is not claimed]
+        return [writing for writing in left if writing.ended and writing.place == place]
 
     def _handed_over(self, message: BaseMessage, place: Place, at: float) -> list[Draft]:
         """A node has returned a message: it is complete."""
@@ -260,11 +274,11 @@ class StreamTranscoder:
         if writing is None:
             if message.id in self._seen:
                 return self._again(message, place, at)
-            if repeats or self._adopts(message):
+            if repeats or self._adopts(message, place):
                 self._seen.add(message.id)
                 if is_root:
                     self._reach.add(keys_of(message, by_text=True))
-                return []
+                return self._due()
         else:
             self._done(writing)
         self._seen.add(message.id)
@@ -279,9 +293,10 @@ class StreamTranscoder:
         *,
         aside: bool = False,
         handed_over: bool = True,
+        newest: bool = False,
     ) -> list[Draft]:
         """The drafts of a complete message. Its text may become the final, unless it is `aside`: within a tool, or less
-        preferred than the held text.
+        preferred than the held text. The `newest` is as good as one that was `handed_over`.
         """
         is_hidden = writing.is_hidden if writing is not None else self._held_back.hides(place)
         calls = calls_of(message)
@@ -291,30 +306,34 @@ class StreamTranscoder:
         )
         keys = None if handed_over and not place[0] else keys_of(message, by_text=True)
         drafts: list[Draft] = [] if told.rest is None else [told.rest._replace(channel=_channel(place))]
-        if aside and (known := self._texts.find(message.id)) is not None:
+        if (known := self._texts.find(message.id)) is not None:
             # A model may reuse an id: from now on it means this message.
             self._texts.replace(known, known._replace(message_id=None))
-        if new_calls and not aside:
-            drafts += self._release()
-        is_held = told.text is not None and not calls and not aside
-        if told.text is not None and is_held:
+        if told.thought is not None:
+            self._texts.add(HeldText(told.thought, self._began(told.thought), None, True, keys, may_be_final=False))
+        if told.text is not None:
             emitted = tuple(writing.emitted) if writing is not None else ()
-            held = HeldText(told.text, message.id, handed_over, keys, emitted)
-            drafts += self._shown(self._texts.add(held, self._open_blocks))
-            self._fallback.answered(message.id, told.parts)
-        drafts += self._row(told.thought, keys)
-        if told.text is not None and not is_held:
-            drafts += self._row(told.text.as_observation(), keys)
+            may_be_final, returned = not calls and not aside, handed_over or newest
+            began = self._began(told.text)
+            self._texts.add(HeldText(told.text, began, message.id, returned, keys, may_be_final, emitted))
+            if may_be_final:
+                self._fallback.answered(message.id, told.parts)
         if told.calls is not None:
-            drafts.append(self._drafts.row(told.calls, keys))
+            drafts += [*self._release(), self._drafts.row(told.calls, keys)]
+        drafts += self._due()
         if handed_over and not is_hidden:
             self._fallback.handed_over(message.id, told.parts, told.finish_reason)
         return drafts
 
     @property
     def _open_blocks(self) -> list[int]:
-        """The blocks of the texts that models are writing."""
-        return [writing.text_block for writing in self._writing.values() if writing.text_block is not None]
+        """The blocks of the texts and thoughts that models are writing."""
+        blocks = chain.from_iterable((one.thought_block, one.text_block) for one in self._writing.values())
+        return [block for block in blocks if block is not None]
+
+    def _began(self, draft: CompleteDraft) -> int:
+        """When a text began to be shown (see HeldText)."""
+        return self._blocks if draft.block is None else draft.block
 
     def _again(self, message: AIMessage, place: Place, at: float) -> list[Draft]:
         """The drafts of a known message: usually a parent repeats it, but a later node may have changed its text.
@@ -324,15 +343,20 @@ class StreamTranscoder:
         held = self._texts.find(message.id)
         if held is not None:
             changed = held.saying(parts_of(message) or [TextPart(text="")])
-            self._texts.replace(held, changed._replace(handed_over=True))
+            self._texts.replace(held, self._returned(changed, message, place))
             self._fallback.changed(message.id, changed.draft.message.parts)
         elif (parts := self._fallback.taken_back(message)) is not None:
             # It was removed with all messages, and is one of those that stay.
             draft = self._drafts.said(Channel.FINAL, parts, self._drafts.uncounted(message))
-            self._texts.add(HeldText(draft, message.id, True, None), ())
+            self._texts.add(HeldText(draft, self._blocks, message.id, True, None))
         else:
             self._fallback.repeated(message, is_hidden=self._held_back.hides(place))
-        return self._calls(message, place[0], at)
+        return [*self._calls(message, place[0], at), *self._due()]
+
+    def _returned(self, held: HeldText, message: AIMessage, place: Place) -> HeldText:
+        """A held text which the node at `place` returns in `message`."""
+        may_be_final = not message.tool_calls and not self.calls.enclose(place[0])
+        return held._replace(message_id=message.id, handed_over=True, may_be_final=held.may_be_final or may_be_final)
 
     def _calls(self, message: AIMessage, namespace: tuple[str, ...], at: float) -> list[Draft]:
         """Announce the new calls of a message."""
@@ -356,16 +380,15 @@ class StreamTranscoder:
         """
         self._done(writing)
         aside = not newest and (self._texts.has_handed_over or self.calls.enclose(writing.place[0]))
-        return self._complete(writing.message(), writing, writing.place, at, aside=aside, handed_over=False)
+        message = writing.message()
+        return self._complete(message, writing, writing.place, at, aside=aside, handed_over=False, newest=newest)
 
-    def _adopts(self, message: AIMessage) -> bool:
+    def _adopts(self, message: AIMessage, place: Place) -> bool:
         """Whether a later node returns, in its own message, the held text of a model that no node returned."""
-        held = self._texts.last
-        if held is None or held.handed_over or message.tool_calls:
+        held = self._texts.unreturned((delta_of(message)[1], text_of(parts_of(message))))
+        if held is None or message.tool_calls:
             return False
-        if held.text not in (delta_of(message)[1], text_of(parts_of(message))):
-            return False
-        self._texts.replace(held, held._replace(message_id=message.id, handed_over=True))
+        self._texts.replace(held, self._returned(held, message, place))
         self._fallback.changed(message.id, held.draft.message.parts)
         return True
 
@@ -374,23 +397,25 @@ class StreamTranscoder:
         if settled is None:
             return []
         name, latency_ms = settled
-        drafts: list[Draft] = [self._drafts.result(message, latency_ms, at)]
+        drafts: list[Draft] = [*self._release(), self._drafts.result(message, latency_ms, at)]
         return drafts + (self._speaker.handoff(name) if message.status != "error" else [])
 
     def _answer_open_calls(self, content: str, at: float) -> list[Draft]:
         return [CompleteDraft(draft, None) for draft in self.calls.settle_all(at, content, self._drafts.bare)]
 
     def _release(self) -> list[Draft]:
-        """Release the held texts as observations: a later message has come."""
+        """Release all held texts: what comes now is shown at once, and they stand before it."""
         return self._shown(self._texts.release())
 
-    def _shown(self, released: Sequence[HeldText | None]) -> list[Draft]:
-        """The rows of texts that did not become the final."""
-        return [row for held in released if held for row in self._row(held.draft.as_observation(), held.keys)]
+    def _due(self) -> list[Draft]:
+        """Release the held texts whose turn has come."""
+        return self._shown(self._texts.due(self._open_blocks))
 
-    def _row(self, draft: CompleteDraft | None, keys: Sequence[object] | None) -> list[Draft]:
-        """The row of a text that is no final, unless there is none or people see only the final."""
-        return [] if draft is None or self._held_back.all_but_final else [self._drafts.row(draft, keys)]
+    def _shown(self, released: Sequence[HeldText]) -> list[Draft]:
+        """The rows of texts that did not become the final; none if people see only the final."""
+        if self._held_back.all_but_final:
+            return []
+        return [self._drafts.row(held.draft.as_observation(), held.keys) for held in released]
 
     def _done(self, writing: Writing) -> None:
         del self._writing[writing.call]

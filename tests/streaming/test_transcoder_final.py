@@ -266,8 +266,8 @@ def test_calls_of_a_message_that_was_given_up_too_early_still_count() -> None:
         update(ai("End", "m3")),
     ).finish()
     assert transcript.told == [
-        ("observation", "B"),
         ("observation", "A"),
+        ("observation", "B"),
         ("tool_call", "b(c2)"),
         ("tool_result", "c2=done"),
         ("final", "End"),

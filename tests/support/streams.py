@@ -1,7 +1,7 @@
 """Hypothesis strategies for streams that a graph could produce.
 
 Lanes run concurrently and interleave in any order; a lane is a sequence of messages, each from its first token to the
-last update that repeats it. The text of each message starts with a unique mark.
+last update that repeats it. The text of each message starts with a unique mark, and its thought with another one.
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,7 @@ class Spoken:
     """One model message. `mark` starts its text, if it has text; `parts` are its parts of the stream."""
 
     mark: str
+    thought_mark: str
     has_text: bool
     parts: list[StreamPart] = field(default_factory=list)
 
@@ -47,9 +48,9 @@ def interleaved(draw: st.DrawFn, lanes: Sequence[Sequence[Spoken]]) -> list[Stre
 @st.composite
 def _spoken(draw: st.DrawFn, number: str, lane: int) -> Spoken:
     texts, thoughts = draw(st.lists(TEXTS, max_size=3)), draw(st.lists(TEXTS, max_size=2))
-    spoken = Spoken(f"<{number}>", bool(texts))
-    if texts:
-        texts[0] = spoken.mark + texts[0]
+    spoken = Spoken(f"<{number}>", f"({number})", bool(texts))
+    texts[:1] = [spoken.mark + text for text in texts[:1]]
+    thoughts[:1] = [spoken.thought_mark + thought for thought in thoughts[:1]]
     within, node = draw(st.sampled_from(NAMESPACES)), f"node{lane}"
     whole = _whole(texts, thoughts, blocks=draw(st.booleans()))
     # A model with text may reuse an id, and may restart the numbering of its calls.

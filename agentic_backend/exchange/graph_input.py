@@ -118,6 +118,7 @@ def _transcoder(
     resumed: ResumedRun | None = None,
 ) -> StreamTranscoder:
     settings = start.agent.settings
+    entries = [agent.settings for agent in (start.agent, *start.agent.crew)]
     return StreamTranscoder(
         settings.id,
         messages,
@@ -126,4 +127,5 @@ def _transcoder(
         held_back=HeldBack(settings.stream),
         answers_in_json=CHANNEL in warm.flow.get_compiled_graph().channels,
         titles=tool_titles(warm.agents),
+        names={entry.id: entry.name for entry in entries if entry.name != entry.id},
     )

@@ -1,7 +1,7 @@
 """Activities: a graph's events beside its messages: changes of the speaking agent, handoffs and progress."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -13,6 +13,10 @@ from agentic_backend.streaming.drafts import ActivityDraft, Draft
 LONGEST_PROGRESS = 65_536
 """Bytes of JSON of one progress event."""
 
+Names = Mapping[str, str]
+"""What people call the agents of the catalog, by id; without those that have no name of their own."""
+
+_NO_NAMES: Names = {}
 _BEGINNING = 1_000
 _HANDOFFS = ("transfer_back_to_", "transfer_to_")
 
@@ -20,8 +24,9 @@ _HANDOFFS = ("transfer_back_to_", "transfer_to_")
 class Speaker:
     """Tracks which agent within a graph speaks."""
 
-    def __init__(self, agent_id: str) -> None:
+    def __init__(self, agent_id: str, names: Names) -> None:
         self._agent_id = agent_id
+        self._names = names
         # The name of the agent that speaks now; empty for the root graph.
         self._name = ""
 
@@ -33,28 +38,34 @@ class Speaker:
         if name == self._name:
             return []
         before, self._name = self._name, name
-        return [ActivityDraft("agent_switch", {"from": before or self._agent_id, "to": name or self._agent_id})]
+        return [_move("agent_switch", before or self._agent_id, name or self._agent_id, self._names)]
 
     def handoff(self, tool: str) -> list[Draft]:
         """A `handoff` if `tool`, which has given its result, is a handoff tool."""
         prefix = next((prefix for prefix in _HANDOFFS if tool.startswith(prefix)), None)
         if prefix is None:
             return []
-        return [ActivityDraft("handoff", {"from": self._name or self._agent_id, "to": tool.removeprefix(prefix)})]
+        return [_move("handoff", self._name or self._agent_id, tool.removeprefix(prefix), self._names)]
 
 
-def activity_of(payload: Any) -> ActivityDraft:
+def activity_of(payload: Any, names: Names = _NO_NAMES) -> ActivityDraft:
     """The activity for a payload of LangGraph's stream writer: a leader's handoff, or progress.
 
     Progress beyond LONGEST_PROGRESS is shortened to its beginning, as text.
     """
     if isinstance(payload, Handoff):
-        return ActivityDraft("handoff", {"from": clean(payload.origin), "to": clean(payload.target)})
+        return _move("handoff", clean(payload.origin), clean(payload.target), names)
     data = plain(payload) if isinstance(payload, Mapping) else plain({"value": payload})
     told = orjson.dumps(data)
     if len(told) > LONGEST_PROGRESS:
         data = {"shortened": bounded(told.decode(), _BEGINNING)}
     return ActivityDraft("progress", data)
+
+
+def _move(kind: Literal["agent_switch", "handoff"], origin: str, target: str, names: Names) -> ActivityDraft:
+    sides = {"from": origin, "to": target}
+    named = {f"{side}_name": names[agent] for side, agent in sides.items() if agent in names}
+    return ActivityDraft(kind, {**sides, **named})
 
 
 def server_tool(name: str) -> ActivityDraft:

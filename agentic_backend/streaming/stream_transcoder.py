@@ -21,7 +21,7 @@ from agentic_backend.normal_form import clean
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import Channel, FinishReason, TokenUsage
 from agentic_backend.protocol.parts import TextPart, text_of
-from agentic_backend.streaming.activities import Speaker, activity_of, server_tool
+from agentic_backend.streaming.activities import Names, Speaker, activity_of, server_tool
 from agentic_backend.streaming.content import (
     as_chunk,
     beside_text,
@@ -54,7 +54,7 @@ class StreamTranscoder:
     """Call `feed` for every part of the stream, then once `finish` (the graph has ended), `pause` (it waits for a
     person) or `close` (it was cut). With `resumed` it repeats nothing that its run has shown before. `held_back` says
     which texts people don't see; a graph that `answers_in_json` has a channel for a structured response; `titles` are
-    those of the tools, by name.
+    those of the tools, by name, and `names` those of the catalog's agents, by id, as far as they have one.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class StreamTranscoder:
         held_back: HeldBack = EVERYTHING_SHOWN,
         answers_in_json: bool = False,
         titles: Mapping[str, str] | None = None,
+        names: Names | None = None,
     ) -> None:
         given = list(history)
         self._held_back = held_back
@@ -85,8 +86,10 @@ class StreamTranscoder:
         self._interrupts: dict[str, Interrupt] = {}
         # The number of the next block.
         self._blocks = resumed.first_block if resumed else 0
+        # The names of the catalog's agents, by id.
+        self._names = names or {}
         # Tracks the speaking agent.
-        self._speaker = Speaker(agent_id)
+        self._speaker = Speaker(agent_id, self._names)
         # Tracks which messages the root graph has.
         self._reach = Reach(resumed.stored if resumed else ())
         # Builds the messages, and adds up their cost.
@@ -139,7 +142,7 @@ class StreamTranscoder:
             return self._update(namespace, payload, at)
         elif mode == "custom":
             if not isinstance(payload, EmittedParts):
-                return [activity_of(payload)]
+                return [activity_of(payload, self._names)]
             held = None if self.calls else self._texts
             drafts = self._emissions.take(payload, namespace, self._writing.values(), held, self._drafts)
             is_shown = any(isinstance(draft, CompleteDraft) for draft in drafts)

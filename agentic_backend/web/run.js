@@ -16,8 +16,8 @@ const STEPS = new Set(["tool", "thought", "observation", "activity"]);
 
 /**
  * The items of an exchange as `{before, run, after}`; `run`, null where no tool was called, is
- * `{steps, tools, experts, running, startedAt, endedAt, waitedMs, media, said}`: the tree, how many tools were called,
- * the agents that were asked, the call that is running, the times, what tools gave to be looked at, and the words that
+ * `{steps, tools, experts, names, running, startedAt, endedAt, waitedMs, media, said}`: the tree, how many tools were
+ * called, the agents that were asked, the names of agents by id as far as the run tells them, the call that is running, the times, what tools gave to be looked at, and the words that
  * stand beside it while nothing newer is said.
  */
 export function runOf(exchange, items) {
@@ -42,12 +42,24 @@ function told(exchange, steps, after) {
     steps: tree,
     tools: called.length,
     experts: [...new Set(asked.values())],
+    names: namesIn(steps),
     running: tools.findLast(({ state }) => state === "running") ?? null,
     ...times(exchange, steps),
     media: tools.flatMap(({ parts = [] }) => parts.filter(isMedia)),
     said: speaks ? last : null,
   };
 }
+
+/** Whoever may ask a leader is told of experts that are not among the reader's own agents. */
+const namesIn = (steps) =>
+  new Map(
+    steps
+      .flatMap(({ data }) => [
+        [data?.from, data?.from_name],
+        [data?.to, data?.to_name],
+      ])
+      .filter(([, name]) => name),
+  );
 
 const handsOver = ({ name }) => HANDS_OVER.test(name);
 

@@ -16,13 +16,19 @@ from support.shipped_agents import SHIPPED
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
+GUIDE = {
+    "id": "guide",
+    "type": "leader",
+    "crew": ["sentinel"],
+    "class_path": "agentic_backend.experts.team.team_leader:TeamLeader",
+}
 EMAIL = ("send_email", {"to": "ann@example.org", "body": "Hello"})
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
     monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes"))
-    async with running_server(tmp_path, agents=[*SHIPPED, *ASKING, *wire_agents.ENTRIES]) as server:
+    async with running_server(tmp_path, agents=[*SHIPPED, GUIDE, *ASKING, *wire_agents.ENTRIES]) as server:
         yield server
 
 
@@ -83,6 +89,15 @@ async def test_an_expert_is_a_node_of_the_tree_and_nothing_is_told_twice(page: C
     await check()
     await page.tab.reload()
     await check()
+
+
+async def test_an_expert_that_the_reader_may_not_ask_has_its_name_too(browser: Browser, server: RunningServer) -> None:
+    async with chat_page(browser, server.address, "#token=dev:alice") as page:
+        await page.choose_agent("guide")
+        await page.asked("Is the server healthy?")
+        await expect(head(page)).to_contain_text("Asked Sentinel")
+        await page.tab.reload()
+        await expect(head(page)).to_contain_text("Asked Sentinel")
 
 
 async def test_a_result_is_shown_by_its_kind(page: ChatPage) -> None:

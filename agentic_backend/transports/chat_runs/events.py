@@ -33,7 +33,7 @@ class AgentSwitch(CamelValue):
 
     type: Literal["agent_switch"] = "agent_switch"
     agent_name: str
-    """The agent."""
+    """The agent, by the name that people know."""
 
 
 class Handoff(CamelValue):
@@ -41,9 +41,9 @@ class Handoff(CamelValue):
 
     type: Literal["handoff"] = "handoff"
     origin: str = Field(alias="from")
-    """The agent that gives it."""
+    """The agent that gives it, by the name that people know."""
     to: str
-    """The agent that takes it."""
+    """The agent that takes it, by the name that people know."""
 
 
 class ToolApprovalRequested(CamelValue):

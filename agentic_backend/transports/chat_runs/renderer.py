@@ -1,7 +1,7 @@
 """RunRenderer: renders the events of an exchange as those of a run, but for its last ones. Pure."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Event, Final, HumanRequests, Reset, Started, Stream
@@ -95,9 +95,9 @@ class RunRenderer:
     def _activity(self, event: Activity) -> Iterator[RunEvent]:
         match event.kind:
             case "agent_switch":
-                yield AgentSwitch(agent_name=event.data["to"])
+                yield AgentSwitch(agent_name=_named(event.data, "to"))
             case "handoff":
-                yield Handoff(origin=event.data["from"], to=event.data["to"])
+                yield Handoff(origin=_named(event.data, "from"), to=_named(event.data, "to"))
             case "progress":
                 yield self._progress("running", event.data)
 
@@ -112,6 +112,11 @@ class RunRenderer:
             run_state=run_state,
             correlation_id=self._correlation_id,
         )
+
+
+def _named(data: Mapping[str, Any], side: Literal["from", "to"]) -> str:
+    """What people call one of the agents of an activity."""
+    return str(data.get(f"{side}_name", data[side]))
 
 
 def _asked(exchange_id: str, asked: HumanRequests) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ export function Activity({ activity, data, agentName }) {
 export function activityText(kind, data, agentName) {
   const said = [data.message, data.text, data.title, data.value].find((text) => typeof text === "string" && text);
   if (said) return said;
-  const name = typeof data.to === "string" && agentName(data.to);
+  const name = data.to_name ?? (typeof data.to === "string" && agentName(data.to));
   switch (kind) {
     case "agent_switch":
       return name ? t("{agent} takes over", { agent: name }) : t("Another agent takes over");

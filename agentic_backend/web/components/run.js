@@ -15,7 +15,8 @@ import { Elapsed } from "./working.js";
 const Steps = lazy(async () => (await import("./steps.js")).Steps);
 
 /** `isWorking`: whether nothing but the run shows that the exchange goes on. */
-export function Run({ run, exchange, isWorking, agentName }) {
+export function Run({ run, exchange, isWorking, agentName: nameOf }) {
+  const agentName = (id) => run.names.get(id) ?? nameOf(id);
   const [unfolded, setUnfolded] = useFold(`run:${exchange.key}`);
   const open = Boolean(unfolded);
   const body = useId();

@@ -10,6 +10,7 @@ import pytest
 from graphs.talk import ask, moves, told
 from support.chat_client import Event, chat, check_exchange, final_text
 from support.phrase_model import RECITE
+from support.rest_client import rest
 from support.running_server import RunningServer, running_server
 from support.shipped_agents import BESIDE_THE_ASSISTANT, GRAPH_LEADER, RECITING
 
@@ -157,3 +158,14 @@ async def test_a_leader_may_delegate_by_a_graph_whose_nodes_are_its_crew(server:
     assert moves(events, "agent_switch") == [("router", "documentation")]
     again = await ask(server.address, "plain-chat, echo what did I say first?", session_id=events[0]["session_id"])
     assert moves(again, "agent_switch") == [("router", "plain-chat")]
+
+
+async def test_people_are_told_the_names_of_agents_also_after_a_reload(server: RunningServer) -> None:
+    events = await ask(server.address, "Is the server healthy?", agent_id="team")
+    live = [(event["kind"], event["data"]) for event in events if event["type"] == "activity"]
+    to = {"from": "team", "to": "sentinel", "from_name": "Team", "to_name": "Sentinel"}
+    back = {"from": "sentinel", "to": "team", "from_name": "Sentinel", "to_name": "Team"}
+    assert live == [("handoff", to), ("agent_switch", to), ("handoff", back), ("agent_switch", back)]
+    async with rest(server) as http:
+        [exchange] = (await http.get(f"/sessions/{events[0]['session_id']}/exchanges")).json()["exchanges"]
+    assert [(one["kind"], one["data"]) for one in exchange["activities"]] == live

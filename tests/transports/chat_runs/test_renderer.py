@@ -37,6 +37,11 @@ def test_agents_are_told_as_they_take_turns() -> None:
     assert switch == [{"type": "agent_switch", "agentName": "cook"}]
     handoff = rendered(renderer, "activity", kind="handoff", data={"from": "lead", "to": "cook"})
     assert handoff == [{"type": "handoff", "from": "lead", "to": "cook"}]
+    named = {"from": "lead", "from_name": "Head chef", "to": "cook"}
+    handoff = rendered(renderer, "activity", kind="handoff", data=named)
+    assert handoff == [{"type": "handoff", "from": "Head chef", "to": "cook"}]
+    switch = rendered(renderer, "activity", kind="agent_switch", data={**named, "to_name": "Cook"})
+    assert switch == [{"type": "agent_switch", "agentName": "Cook"}]
     assert rendered(renderer, "activity", kind="compacted", data={}) == []
 
 

@@ -195,11 +195,16 @@ class Feed:
     def unfollow_sessions(self) -> None:
         if self._list_of is not None:
             self._relay.list_followers.remove(self._list_of, self)
+            for session_id in self._changed.keys() - self._watched.keys():
+                del self._changed[session_id]
         self._list_of, self._must_read_list = None, False
 
     def unfollow_session(self, session_id: str) -> None:
         """Stop showing the session and its exchanges."""
         self._unwatch(session_id)
+        if self._list_of is None:
+            # Of a client that follows all sessions it is what that tells.
+            self._changed.pop(session_id, None)
         for exchange_id, cursor in list(self._cursors.items()):
             if cursor.log.session_id == session_id:
                 self._drop(exchange_id)

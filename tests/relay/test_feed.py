@@ -196,6 +196,30 @@ async def test_a_session_is_followed_from_what_runs_in_it_to_every_later_exchang
         assert client.types.count("final") == 1 and "session" not in client.types
 
 
+async def test_a_change_that_was_not_told_is_not_told_after_an_unfollow(relay: Relay) -> None:
+    with open_feed(relay, 0.001) as feed:
+        for session_id in ("s", "kept"):
+            feed.follow_session(a_session(session_id), None)
+            relay.session_changed(a_session(session_id, "Another"))
+        feed.unfollow_session("s")
+        feed.end(CloseCode.RESTART)
+        told = [event.session.id for event in await shown(feed) if isinstance(event, SessionChanged)]
+    assert told == ["kept"]
+
+
+async def test_changes_of_all_sessions_that_were_not_told_are_not_told_after_their_unfollow(relay: Relay) -> None:
+    with open_feed(relay, 0.001) as feed:
+        feed.follow_session(a_session("followed"), None)
+        feed.follow_sessions("ann")
+        for session_id in ("s", "followed"):
+            feed.session_told(SessionChanged(session=a_session(session_id)))
+        feed.unfollow_session("s")
+        feed.unfollow_sessions()
+        feed.end(CloseCode.RESTART)
+        told = [event.session.id for event in await shown(feed) if isinstance(event, SessionChanged)]
+    assert told == ["followed"]
+
+
 async def test_what_was_seen_of_an_exchange_is_not_shown_again(relay: Relay) -> None:
     run = ScriptedRun.begin(relay, "e")
     say(run.log, "hello")

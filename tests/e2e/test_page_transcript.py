@@ -27,6 +27,7 @@ RUN = """async (text) => {
   const apply = (transcript, step) => {
     if (step.asked) return asked(transcript, step.asked, step.text);
     if (step.refused) return refused(transcript, step.refused);
+    if (step.listed) return transcripts.summarised(transcript, step.listed);
     if (step.stored) return stored(transcript, step.stored);
     return applyEvent(transcript, step.event);
   };
@@ -166,6 +167,14 @@ async def test_an_ask_that_was_sent_again_may_find_only_its_final(page: ChatPage
 async def test_a_refused_ask_leaves_nothing_behind(page: ChatPage) -> None:
     state = await final_state(page, {"asked": "mine", "text": "hello"}, {"refused": "mine"})
     assert state["exchanges"] == []
+
+
+async def test_an_ask_whose_exchange_is_read_from_the_store_is_that_exchange(page: ChatPage) -> None:
+    told = {"id": "e", "client_exchange_id": "mine", "agent_id": "a", "status": "ok", "resumable": False}
+    listed = {"listed": [{**told, "started_at": "2026-01-01T00:00:00Z", "activities": []}]}
+    asks = {"asked": "mine", "text": message(0)["parts"][0]["text"]}
+    state = await final_state(page, asks, {"stored": [message(0), message(1, "assistant")]}, listed)
+    assert [(exchange["id"], exchange["status"]) for exchange in state["exchanges"]] == [("e", "ok")]
 
 
 async def test_a_gap_between_ranks_is_noticed(page: ChatPage) -> None:

@@ -50,6 +50,7 @@ import {
  *
  * @typedef {object} ListedFields
  * @property {string} agent_id
+ * @property {string} [client_exchange_id]
  * @property {string} [resumes]
  * @property {boolean} resumable
  * @property {string} started_at
@@ -226,7 +227,7 @@ export function checked(transcript, record, seq) {
 
 /**
  * What the session's list of exchanges adds to those whose messages are known. How an exchange stands counts only as
- * long as no event of it has come.
+ * long as no event of it has come. An ask that nothing has acknowledged, and that began one of them, is that exchange.
  *
  * @param {Transcript} transcript
  * @param {readonly ListedExchange[]} listed
@@ -234,12 +235,15 @@ export function checked(transcript, record, seq) {
  */
 export function summarised(transcript, listed) {
   for (const record of listed) {
+    const isKnown = transcript.exchanges.some(({ id }) => id === record.id);
+    if (isKnown && record.client_exchange_id) transcript = refused(transcript, record.client_exchange_id);
     const known = withExchange(transcript, record.id, (exchange) =>
       withStoredActivities(
         {
           ...exchange,
           agentId: record.agent_id,
           resumes: record.resumes ?? null,
+          clientExchangeId: record.client_exchange_id ?? exchange.clientExchangeId,
           startedAt: record.started_at,
           ...(record.ended_at !== undefined && { endedAt: record.ended_at }),
           ...(record.usage !== undefined && !exchange.final && { usage: record.usage }),

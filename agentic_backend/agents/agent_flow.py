@@ -27,6 +27,7 @@ from agentic_backend.agents.class_path import ClassPathError
 from agentic_backend.agents.clean_values import clean_writes
 from agentic_backend.agents.entry_parts import is_code_name
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.graph_config import configurable
 from agentic_backend.agents.graph_context import graph_context
 from agentic_backend.agents.graph_store import GraphStore
 from agentic_backend.agents.kept_state import adds_messages, kept_channels, private_channels
@@ -202,11 +203,17 @@ class AgentFlow:
 
     def graph_context(self) -> Any:
         """LangGraph's context for the current exchange. Raises BadFrame and AgentUnavailable, which name the field."""
+        return graph_context(self.get_compiled_graph().context_schema, self.tuning.fields, self._own_context)
+
+    def configurable(self) -> dict[str, Any]:
+        """LangGraph's `configurable` for the current exchange."""
+        return configurable(self.tuning.fields, self._own_context)
+
+    @property
+    def _own_context(self) -> RuntimeContext:
         context = self.runtime_context
-        if context.agent_id != self.settings.id:
-            # An expert has the context of its leader's exchange.
-            context = replace(context, agent_id=self.settings.id)
-        return graph_context(self.get_compiled_graph().context_schema, self.tuning.fields, context)
+        # An expert has the context of its leader's exchange.
+        return context if context.agent_id == self.settings.id else replace(context, agent_id=self.settings.id)
 
     def graph_store(self) -> BaseStore | None:
         """LangGraph's store for the current exchange: the one that the graph was compiled with, or the server's."""

@@ -128,7 +128,10 @@ def _config(expert: AgentFlow) -> RunnableConfig:
     # LangGraph would pass on the leader's store.
     runtime = get_runtime().override(store=expert.graph_store())
     # This name distinguishes the expert's tokens from the leader's.
-    config = RunnableConfig(metadata={"lc_agent_name": settings.id}, configurable={CONFIG_KEY_RUNTIME: runtime})
+    own = {**expert.configurable(), CONFIG_KEY_RUNTIME: runtime}
+    # LangGraph would take the expert for a run of its own, whose questions and checkpoints its leader does not know.
+    del own["thread_id"]
+    config = RunnableConfig(metadata={"lc_agent_name": settings.id}, configurable=own)
     if limits.steps is not None:
         config["recursion_limit"] = limits.steps
     if not (limits.model_calls is limits.tool_calls is limits.tokens is None):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentic_backend.agents.alternatives import alternatives
 from agentic_backend.agents.class_path import ClassPathError
+from agentic_backend.agents.graph_config import GraphUser, configurable
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.config.validation_problems import near_miss
 
@@ -71,30 +72,11 @@ class Offer:
     @property
     def config(self) -> RunnableConfig:
         """As LangGraph Platform gives it: the catalog's fields, and whom the graph is for."""
-        user, agent_id = GraphUser(self.context.user_id), self.context.agent_id
+        agent_id = self.context.agent_id
         return RunnableConfig(
-            configurable={
-                **self.fields,
-                **self.context.configurable,
-                "assistant_id": agent_id,
-                "langgraph_auth_user": user,
-                "langgraph_auth_user_id": user["identity"],
-            },
+            configurable=configurable(self.fields, self.context),
             metadata={"assistant_id": agent_id, "graph_id": agent_id},
         )
-
-
-class GraphUser(dict[str, Any]):
-    """A user in the form of LangGraph Platform, whose fields are attributes too."""
-
-    def __init__(self, user_id: str) -> None:
-        super().__init__(identity=user_id, display_name=user_id, is_authenticated=True, permissions=[])
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
 
 
 def wanted_by(factory: Callable[..., Any]) -> Sequence[Wanted]:

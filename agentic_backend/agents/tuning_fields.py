@@ -47,15 +47,12 @@ def wrong(settings: AgentSettings, target: Any, document: LocatedYaml, entry: Ke
 
 def ignored(settings: AgentSettings, target: Any, document: LocatedYaml, entry: KeyPath) -> Iterator[ConfigProblem]:
     """The keys of the entry that change nothing; the agent is served without them."""
-    model_counts, fields_count = _effects(target)
     what = "a compiled graph" if isinstance(target, Pregel) else "a function that does not take it"
-    if settings.model is not None and not model_counts:
+    if settings.model is not None and not _takes_model(target):
         hint = "; give a function that takes the model and returns the graph" if isinstance(target, Pregel) else ""
         yield document.problem((*entry, "model"), f"has no effect on {what}{hint}", at_key=True)
-    if settings.tuning.fields and not fields_count:
-        hint = "; its context_schema can declare them" if isinstance(target, Pregel) else ""
-        yield document.problem((*entry, *_FIELDS), f"have no effect on {what}{hint}", at_key=True)
-    elif isinstance(target, Pregel) and settings.tuning.fields:
+    # Where nothing declares the fields, nodes may read them in `configurable`.
+    if isinstance(target, Pregel) and is_context_schema(target.context_schema):
         for name, message in _unknown(settings.tuning.fields, field_names(target.context_schema)):
             yield document.problem((*entry, *_FIELDS, name), message, at_key=True)
 
@@ -64,14 +61,11 @@ def _declared(target: Any) -> Any:
     return target.Fields if isinstance(target, type) and issubclass(target, AgentFlow) else fields_schema(target)
 
 
-def _effects(target: Any) -> tuple[bool, bool]:
-    """Whether the agent gets the entry's model, and its fields."""
-    if isinstance(target, Pregel):
-        return False, is_context_schema(target.context_schema)
-    if isinstance(target, type):
-        return True, True
-    kinds = {wanted.kind for wanted in wanted_by(target)}
-    return "model" in kinds, bool(kinds & {"fields", "config"})
+def _takes_model(target: Any) -> bool:
+    """Whether the agent gets the entry's model."""
+    if isinstance(target, Pregel | type):
+        return isinstance(target, type)
+    return any(wanted.kind == "model" for wanted in wanted_by(target))
 
 
 def _unknown(given: Mapping[str, Any], known: Collection[str]) -> list[tuple[str, str]]:

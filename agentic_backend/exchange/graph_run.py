@@ -325,7 +325,7 @@ class GraphRun:
             # First: LangChain tells those behind a callback that raises nothing, as the stream does at a limit.
             callbacks.insert(0, trace)
             started.checkpoints.on_step = trace.keep_state
-        config = RunnableConfig(configurable=self._context.configurable, callbacks=callbacks)
+        config = RunnableConfig(configurable=started.warm.flow.configurable(), callbacks=callbacks)
         if (steps := self._start.agent.settings.limits.steps) is not None:
             config["recursion_limit"] = steps
         self.last_sign = self._served_s()

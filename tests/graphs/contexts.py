@@ -178,6 +178,32 @@ async def _thread(state: MessagesState, config: RunnableConfig) -> dict[str, Any
 
 thread = _of(None, _thread)
 
+TOLD = ("greeting", "thread_id", "user_id", "assistant_id", "graph_id", "langgraph_auth_user_id", "checkpoint_id")
+
+
+def _configured(state: MessagesState, config: RunnableConfig, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Tells what is configurable, in a thread."""
+    configurable = config["configurable"]
+    user, server = configurable["langgraph_auth_user"], runtime.server_info
+    assert server is not None and server.user is user
+    told = {name: configurable.get(name) for name in TOLD}
+    return {"messages": [AIMessage(f"{told} {user.identity} {user['identity']}")]}
+
+
+configured = _of(None, _configured)
+
+
+class ChiefOfConfigured(LeaderFlow):
+    """Asks its expert, and repeats the answer."""
+
+    async def async_init(self, crew: Mapping[str, AgentFlow] = NO_CREW) -> None:
+        model = ScriptedModel(call("ask_told", question="Who?"), "asked")
+        self._graph = create_agent(model, self.delegation_tools(crew))
+
+    def get_compiled_graph(self) -> Any:
+        return self._graph
+
+
 _outer = StateGraph(MessagesState, context_schema=Settings)
 _outer.add_node("inner", telling(Typed))
 _outer.add_edge(START, "inner")

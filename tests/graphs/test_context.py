@@ -30,6 +30,8 @@ AGENTS = [
     entry("with_agent", "member"),
     entry("ChiefOfTwo", "chief-of-two") | {"type": "leader", "crew": ["member"]},
     entry("Chief", "chief") | {"type": "leader", "crew": ["teller"]},
+    entry("configured", "told", greeting="hello", user_id="nobody", checkpoint_id="none", thread_id="none"),
+    entry("ChiefOfConfigured", "asks-told", greeting="hi", top=1) | {"type": "leader", "crew": ["told"]},
 ]
 
 
@@ -195,3 +197,22 @@ async def test_the_thread_is_the_session_and_the_keys_of_calls_are_of_the_exchan
     (one, who, key), (two, _, other), (three, _, _) = (final_text(each).split() for each in (first, second, query))
     assert (one, two, three) == (session_id, session_id, query[0]["exchange_id"])
     assert who == "developer" and key != other
+
+
+def configured(thread_id: str) -> str:
+    ids = {"thread_id": thread_id, "user_id": "developer", "assistant_id": "told", "graph_id": "told"}
+    told = {"greeting": "hello", **ids, "langgraph_auth_user_id": "developer", "checkpoint_id": None}
+    return f"{told} developer developer"
+
+
+@pytest.mark.parametrize("mode", ["chat", "query"])
+async def test_a_node_finds_in_its_config_what_a_function_that_makes_a_graph_finds(
+    server: RunningServer, mode: str
+) -> None:
+    events = await ask(server.address, "go", agent_id="told", mode=mode)
+    assert final_text(events) == configured(events[0]["session_id" if mode == "chat" else "exchange_id"])
+
+
+async def test_an_expert_finds_its_own_fields_and_id_in_its_config(server: RunningServer) -> None:
+    events = await ask(server.address, "go", agent_id="asks-told")
+    assert ("tool_result", configured(events[0]["session_id"])) in told(events)

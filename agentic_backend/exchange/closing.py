@@ -115,7 +115,7 @@ class Closing:
                 await self._store.forget_pieces([record.id])
         self._kpi.exchanges.closed(record.agent_id, outcome.status, outcome.error.code if outcome.error else None)
         turn_added(written.session, record.id, outcome.status)
-        resumable = await is_resumable(self._store, record.id, outcome.status)
+        resumable = await is_resumable(self._store, record.id, outcome.status, written.session)
         self._show(record, progress.last_seq, ending, messages, written, resumable)
         if messages:
             self._on_answered(written.session, messages[0], record, outcome.status)

@@ -274,8 +274,9 @@ class Settlement:
         return resume_point.usage if resume_point is not None else TokenUsage()
 
     async def _show(self, end: ExchangeEnd) -> None:
-        resumable, log = await is_resumable(self._services.store, self._start.record.id, end.status), self._outbox.log
-        show_end(log, end, log.messages, self._outbox.writer.session, resumable)
+        log, session = self._outbox.log, self._outbox.writer.session
+        resumable = await is_resumable(self._services.store, self._start.record.id, end.status, session)
+        show_end(log, end, log.messages, session, resumable)
 
     def _remember(self) -> None:
         started = self._graph_run.started

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agentic_backend.auth.user import User
-from agentic_backend.protocol.messages import ExchangeStatus, SessionState
+from agentic_backend.exchange.resumable import is_resumable
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
@@ -53,7 +53,6 @@ class ExchangePages:
 
     async def _if_resumable(self, session: SessionRecord, last: ExchangeRecord) -> str | None:
         """The id of the session's last exchange, if it can be resumed; one that a branch shares can't, there."""
-        may = last.status is ExchangeStatus.INTERRUPTED and session.state is SessionState.ACTIVE
-        may = may and last.session_id == session.id
-        may = may and session.active_exchange_id is None
-        return last.id if may and await self._store.can_go_on(last.id) else None
+        own = last.session_id == session.id and session.active_exchange_id is None
+        resumable = own and await is_resumable(self._store, last.id, last.status, session)
+        return last.id if resumable else None

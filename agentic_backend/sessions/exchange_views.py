@@ -37,9 +37,20 @@ class ExchangeViews:
         log = self._relay.find(exchange_id)
         if log is not None and log.user_id != user.id:
             raise ExchangeNotFound
-        if log is not None and (log.final is not None or self._relay.running(exchange_id) is not None):
+        if log is not None and log.final is not None:
+            await self._bring_up_to_date(log, log.final)
+            return log
+        if log is not None and self._relay.running(exchange_id) is not None:
             return log
         return await self.view_of(await owned_exchange(self._store, user.id, exchange_id))
+
+    async def _bring_up_to_date(self, log: ExchangeLog, final: Final) -> None:
+        """Tell the next reader of an ended exchange that it can't be resumed any more, if that is so by now."""
+        if final.resumable and log.session_id is not None:
+            session = await self._store.get_session(log.session_id)
+            resumable = await is_resumable(self._store, log.exchange_id, final.status, session)
+            if resumable is False:
+                log.replace_final(final.model_copy(update={"resumable": False}))
 
     async def view_of(self, record: ExchangeRecord) -> ExchangeLog:
         """The log of a stored exchange; if it has ended, it holds only the final."""
@@ -91,7 +102,8 @@ class ExchangeViews:
             raise ExchangeNotFound
         place = Place(session_id=record.session_id, exchange_id=record.id, seq=record.last_seq)
         end = ExchangeEnd(record.status, record.usage, record.last_seq, record.error)
-        return final_of(place, end, messages, session, await is_resumable(self._store, record.id, record.status))
+        resumable = await is_resumable(self._store, record.id, record.status, session)
+        return final_of(place, end, messages, session, resumable)
 
     async def refresh(self, log: ExchangeLog) -> bool:
         """Show the stored end or pause of an exchange that does not run here, unless the log has it.

@@ -20,8 +20,9 @@ from support.turn_model import Turn, call
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
-from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, StoreUnavailable
-from agentic_backend.protocol.messages import Channel, ExchangeStatus
+from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, SessionCompleted, StoreUnavailable
+from agentic_backend.protocol.events import Final
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.trust_reports import TrustReports
 from agentic_backend.stores.base import Checkpoint
@@ -301,3 +302,36 @@ async def test_each_boundary_leaves_its_checkpoint(tmp_path: Path) -> None:
         await events_of(log)
         assert boundaries()[-2:] == [(CheckpointKind.TOOL_COMPLETION, "make"), (CheckpointKind.FINAL_RESULT, None)]
         assert records[-1].partial_output is None, "its text is stored once, as the final"
+
+
+async def test_a_final_says_that_it_can_be_resumed_only_as_long_as_that_is_so(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": workshop.entry()}) as sessions,
+    ):
+        final = await sessions.stored_final(log.exchange_id)
+        assert final.resumable is True
+        # As where it has ended on an instance that lives on.
+        kept = sessions.relay.mirror(log.session_id or "", log.exchange_id, USER.id)
+        kept.end_with(final)
+        reader = kept.follow(0, lambda: None)
+        workshop.hold.released.set()
+        await sessions.ask("Thank you", session_id=log.session_id)
+        viewed = await sessions.orchestrator.view(USER, log.exchange_id)
+        assert viewed is kept and viewed.final is not None
+        assert viewed.final.resumable is False
+        assert [event.resumable for event in reader.take() if isinstance(event, Final)] == [False]
+        kept.unfollow(reader)
+
+
+async def test_nothing_of_a_completed_session_can_be_resumed(tmp_path: Path) -> None:
+    workshop = Workshop()
+    async with (
+        interrupted(tmp_path, workshop.entry(), workshop) as log,
+        open_sessions(tmp_path, {"maker": workshop.entry()}) as sessions,
+    ):
+        await sessions.store.complete_session(log.session_id or "", utc_now())
+        assert (await sessions.stored_final(log.exchange_id)).resumable is False
+        with pytest.raises(SessionCompleted):
+            await resume(sessions, log.exchange_id)

@@ -169,12 +169,12 @@ class LimitReached(AgenticError):
     default = "A limit of the exchange has been reached."
 
     @classmethod
-    def of_agent(cls, agent_id: str, limit: str, value: object, reason: str = "") -> Self:
+    def of_agent(cls, agent: str, limit: str, value: object, reason: str = "") -> Self:
         """A limit of an agent's catalog entry, such as `steps`, or the setting that takes its place.
 
-        `reason` is a clause that says what went beyond it.
+        `agent` is its name; `reason` is a clause that says what went beyond it.
         """
-        return cls(f"The agent '{agent_id}' has reached its limit {limit} of {value}{reason and f': {reason}'}.")
+        return cls(f"The agent '{agent}' has reached its limit {limit} of {value}{reason and f': {reason}'}.")
 
 
 class BudgetExceeded(AgenticError):

@@ -50,7 +50,7 @@ class CallLimits(BaseCallbackHandler):
         on_exceeded: Callable[[AgenticError], None] = lambda error: None,
     ) -> None:
         """`on_exceeded` is called once, in any thread, when the first limit is exceeded."""
-        self._agent_id = settings.id
+        self._agent = settings.name
         self._limits = settings.limits
         self._on_exceeded = on_exceeded
         self.spent = spent or Spent()
@@ -139,7 +139,7 @@ class CallLimits(BaseCallbackHandler):
             raise self._exceed(name)
 
     def _exceed(self, name: str, reason: str = "") -> AgenticError:
-        return self.refuse(LimitReached.of_agent(self._agent_id, name, getattr(self._limits, name), reason))
+        return self.refuse(LimitReached.of_agent(self._agent, name, getattr(self._limits, name), reason))
 
     def refuse(self, error: AgenticError) -> AgenticError:
         """Let nothing begin any more. Returns the first error, for which that is so."""
@@ -149,10 +149,13 @@ class CallLimits(BaseCallbackHandler):
         return self.exceeded
 
 
-def steps_exceeded(agent_id: str, error: GraphRecursionError) -> LimitReached:
-    """The typed error for a graph that came to no end within its limit, which only the text of `error` tells."""
+def steps_exceeded(agent: str, error: GraphRecursionError) -> LimitReached:
+    """The typed error for a graph that came to no end within its limit, which only the text of `error` tells.
+
+    `agent` is the name of its agent.
+    """
     told = re.search(r"Recursion limit of (\d+)", str(error))
-    return LimitReached.of_agent(agent_id, "steps", told[1] if told else "its graph", "it came to no end")
+    return LimitReached.of_agent(agent, "steps", told[1] if told else "its graph", "it came to no end")
 
 
 def _answer_of(response: LLMResult) -> BaseMessage:

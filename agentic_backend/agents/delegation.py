@@ -93,7 +93,7 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     except AgenticError as error:
         raise ToolException(error.content) from error
     except GraphRecursionError as error:
-        raise ToolException(steps_exceeded(expert.settings.id, error).content) from error
+        raise ToolException(steps_exceeded(expert.settings.name, error).content) from error
     except Exception as error:
         # An author's graph may raise anything; its text may quote a message.
         log.exception("expert failed", extra={"agent_id": expert.settings.id})
@@ -156,4 +156,4 @@ async def _bounded(settings: AgentSettings) -> AsyncIterator[None]:
     except TimeoutError as error:
         if not timeout.expired():
             raise
-        raise LimitReached.of_agent(settings.id, "run_s", f"{run_s:g} seconds") from error
+        raise LimitReached.of_agent(settings.name, "run_s", f"{run_s:g} seconds") from error

@@ -234,7 +234,7 @@ class GraphRun:
         if isinstance(error, AgenticError):
             return error
         if isinstance(error, GraphRecursionError):
-            return steps_exceeded(self._start.agent.settings.id, error)
+            return steps_exceeded(self._start.agent.settings.name, error)
         model_error = self.started.model_stream.typed(error) if self.started is not None else None
         return model_error or Internal()
 

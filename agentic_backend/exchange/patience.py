@@ -15,7 +15,8 @@ from agentic_backend.streaming.in_flight import InFlight, Kind, Work
 class Patience:
     """The limits of time of one agent, in seconds."""
 
-    agent_id: str
+    agent: str
+    """Its name."""
     silence_s: float
     tool_s: float
     run_s: float
@@ -25,7 +26,7 @@ class Patience:
         """The limits of a catalog entry; where it has none, those of the server."""
         own = settings.limits
         return cls(
-            settings.id,
+            settings.name,
             silence_s=own.silence_s or limits.model_timeout_s,
             tool_s=own.tool_s or limits.tool_timeout_s,
             run_s=own.run_s or limits.run_timeout_s,
@@ -52,12 +53,12 @@ class Patience:
         return last_sign + self.silence_s, error
 
     def run_error(self) -> LimitReached:
-        return LimitReached.of_agent(self.agent_id, "run_s", f"{self.run_s:g} seconds")
+        return LimitReached.of_agent(self.agent, "run_s", f"{self.run_s:g} seconds")
 
     def _tool_error(self, tool: str) -> LimitReached:
         reason = f"the tool '{tool}' did not end"
-        return LimitReached.of_agent(self.agent_id, "tool_s", f"{self.tool_s:g} seconds", reason)
+        return LimitReached.of_agent(self.agent, "tool_s", f"{self.tool_s:g} seconds", reason)
 
     def _silence_error(self, who: str) -> LimitReached:
         reason = f"{who or 'its graph'} gave no sign of life"
-        return LimitReached.of_agent(self.agent_id, "silence_s", f"{self.silence_s:g} seconds", reason)
+        return LimitReached.of_agent(self.agent, "silence_s", f"{self.silence_s:g} seconds", reason)

@@ -25,6 +25,9 @@ AGENTS = [
     entry("steps", "busy", limits={"steps": 6}),
     entry("own-steps", "stepping"),
     entry("other-steps", "stepping", limits={"steps": 30}),
+    entry("named", "busy", limits={"steps": 6}, name="Busy bee"),
+    entry("named-tools", "busy", limits={"tool_calls": 2}, name="Busy bee"),
+    entry("named-endless", "endless", limits={"run_s": 1}, name="Busy bee"),
     entry("silent", "silent", limits={"silence_s": 0.5}),
     entry("speechless", "speechless", limits={"silence_s": 0.5}),
     entry("hanging-tool", "hanging_tool", limits={"tool_s": 0.5}),
@@ -284,3 +287,17 @@ async def test_a_silent_node_of_an_expert_is_named(server: RunningServer) -> Non
         "The agent 'leader-of-silence' has reached its limit silence_s of 0.5 seconds: "
         "its node 'think' gave no sign of life.",
     )
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "limit"),
+    [
+        ("named", "steps of 6: it came to no end"),
+        ("named-tools", "tool_calls of 2"),
+        ("named-endless", "run_s of 1 seconds"),
+    ],
+)
+async def test_people_are_told_the_name_of_the_agent_that_has_reached_a_limit(
+    server: RunningServer, agent_id: str, limit: str
+) -> None:
+    check_limit(await asked(server, "work 100", agent_id), f"The agent 'Busy bee' has reached its limit {limit}.")

@@ -21,7 +21,7 @@ SLOW := e2e faults gameday hostile mcp providers support graphs experts evals ne
 # Else each server that a test starts compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run services test quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-long screenshots profile lock sbom image clean
+.PHONY: run services test quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -113,6 +113,10 @@ bench-mongodb: services
 # Two workers beside one, and the waits for SQLite's lock; three minutes.
 bench-workers: .venv/.installed-dev
 	cd bench && ../$(BIN)/python workers.py
+
+# What fairness among streams costs, and what becomes of twice what a server can (bench/RESULTS.md). Ten minutes.
+bench-overload: .venv/.installed-dev
+	cd bench && ../$(BIN)/python overload.py
 
 # What very long answers and exchanges cost (bench/RESULTS.md). Takes some minutes.
 bench-long: .venv/.installed-dev

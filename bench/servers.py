@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +35,17 @@ class Server:
 
 @contextmanager
 def product(
-    data: Path, *options: str, catalog: str = "catalog.yaml", environment: Mapping[str, str] | None = None
+    data: Path,
+    *options: str,
+    catalog: str = "catalog.yaml",
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = ("-m", "agentic_backend"),
 ) -> Iterator[Server]:
     """The product with its default settings and the benchmark's agents, on a free port.
 
-    `environment` has the variables that it gets besides those of this process.
+    `environment` has the variables that it gets besides those of this process; `program` starts it.
     """
-    command = ["-m", "agentic_backend", "serve", "--port", "0", "--data", str(data), "--catalog", catalog]
+    command = [*program, "serve", "--port", "0", "--data", str(data), "--catalog", catalog]
     command += options
     with _process(command, data / "server.log", environment) as server:
         yield server

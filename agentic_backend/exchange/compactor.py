@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _AT_ONCE, _AT_ONCE_OF_USER = 32, 4
 # What is read of a history to compact: its last turns.
 _MOST_TURNS, _MOST_BYTES = 400, 2 * 1024 * 1024
-_MEASURED = 20_000
+_MEASURED = 4_096
 # Nothing is read for who asks again at once, in seconds: that compaction would be abandoned.
 _PAUSE_S = 0.25
 # How long a compaction waits at most for a moment in which no exchange starts, in seconds.

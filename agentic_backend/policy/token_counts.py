@@ -22,7 +22,7 @@ from langchain_core.language_models.base import BaseLanguageModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-MOST_COUNTED = 32_768
+MOST_COUNTED = 16_384
 """The number of counts that are remembered."""
 
 _CHARACTERS_PER_TOKEN = 4.0

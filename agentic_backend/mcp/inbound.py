@@ -19,7 +19,8 @@ from typing import Any
 import anyio
 import orjson
 from mcp.shared.session import ProgressFnT
-from mcp.types import Tool
+from mcp.types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, Tool
+from pydantic import BaseModel
 from pydantic_core import from_json
 
 from agentic_backend.config.json_bounds import has_too_many_values
@@ -50,6 +51,15 @@ _REQUESTS, _PER_S = 50, 60.0
 _LONGEST_NAME, _LONGEST_DESCRIPTION, _LARGEST_SCHEMA = 256, 8_192, 65_536
 _MOST_ANNOTATIONS = 256
 """Values within a tool's annotations."""
+_LONGEST_TYPE = 100
+_BLOCKS: dict[str, type[BaseModel]] = {
+    "text": TextContent,
+    "image": ImageContent,
+    "audio": AudioContent,
+    "resource": EmbeddedResource,
+    "resource_link": ResourceLink,
+}
+"""The content blocks that MCP's client knows, by their type."""
 
 _START = rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:\s*"'
 _NOTIFICATION = re.compile(_START + rb"notifications/")
@@ -206,12 +216,31 @@ class Inbound:
         if isinstance(content, list) and len(content) > MOST_BLOCKS + 1:
             left_out = len(content) - MOST_BLOCKS
             content[MOST_BLOCKS:] = [_note(f"cut: {left_out} more blocks left out")]
+        if isinstance(content, list):
+            content[:] = map(self._sound_block, content)
         if "structuredContent" in result and not _has_at_most(MOST_VALUES, result["structuredContent"]):
             del result["structuredContent"]
             if isinstance(content, list):
                 content.append(_note(f"cut: structured content of more than {MOST_VALUES} values left out"))
         if isinstance(tools, list):
             result["tools"] = [kept for tool in tools[:MOST_TOOLS] if (kept := self._sound(tool)) is not None]
+
+    def _sound_block(self, block: Any) -> Any:
+        """The content block, or a note in its place: MCP's client refuses the whole result for one that it can't read.
+
+        Servers of later versions of MCP send types that the client doesn't know yet.
+        """
+        kind = block.get("type") if isinstance(block, dict) else None
+        if not isinstance(kind, str):
+            return _note("a block without a type, which can't be shown")
+        told = self.credentials.redacted_text(kind)[:_LONGEST_TYPE]
+        if kind not in _BLOCKS:
+            return _note(f"a block of the unknown type '{told}', which can't be shown")
+        try:
+            _BLOCKS[kind].model_validate(block)
+        except ValueError:
+            return _note(f"a block of the type '{told}' that is none, which can't be shown")
+        return block
 
     def _sound(self, tool: Any) -> dict[str, Any] | None:
         """The bounded tool; None if it can't be offered to a model: such a tool is left out, and the others stay."""

@@ -4,6 +4,7 @@ Invariants: references lead only within the document that has them, and nothing 
 however often a reference is used; a schema within itself, as of a tree, is any value at its second level.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -49,6 +50,12 @@ _OF_REFERENCES = frozenset(
         *_REFERENCES,
     }
 )
+_TEXTS = frozenset({"contentEncoding", "contentMediaType", "description", "format", "pattern", "title"})
+_NUMBERS = frozenset({"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"})
+_COUNTS = frozenset(
+    f"{bound}{what}" for bound in ("max", "min") for what in ("Contains", "Items", "Length", "Properties")
+)
+_BOOLEANS = frozenset({"deprecated", "readOnly", "uniqueItems", "writeOnly"})
 # They constrain nothing.
 _ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"})
 
@@ -70,10 +77,13 @@ class UnusableSchema(Exception):
 
 
 def usable_schema(schema: Any, budget: Budget | None = None) -> dict[str, Any]:
-    """As `inlined_schema`, and as LangChain can give it to models. Raises UnusableSchema."""
+    """As `inlined_schema`, of an object, and as LangChain can give it to models. Raises UnusableSchema."""
     made = inlined_schema(schema, budget)
+    if (kind := made.get("type", "object")) != "object":
+        raise UnusableSchema(f"its type is {repr(kind)[:_LONGEST_SHOWN]}, not 'object'")
     require_no_lookalike(made)
-    return made
+    # Providers want both said.
+    return {"type": "object", "properties": {}, **made}
 
 
 def require_no_lookalike(made: Any) -> None:
@@ -90,7 +100,9 @@ def require_no_lookalike(made: Any) -> None:
 
 
 def inlined_schema(schema: Any, budget: Budget | None = None) -> dict[str, Any]:
-    """`schema`, a JSON Schema of any draft from 4 on, without references, made within `budget`, which gets less.
+    """`schema`, a JSON Schema of any draft from 4 on, as one of draft 2020-12 without references.
+
+    It is made within `budget`, which gets less.
 
     Raises UnusableSchema.
     """
@@ -181,7 +193,7 @@ class SchemaInliner:
             return {}
         if self._root is not None and "$id" in schema and schema is not self._root:
             resolver = resolver.in_subresource(DRAFT202012.create_resource(schema))
-        made = self._finish(dict(self._keywords(schema, resolver, depth, within)), schema)
+        made = self._finish(_in_2020_12(dict(self._keywords(schema, resolver, depth, within))), schema)
         for keyword in self._references:
             if keyword in schema:
                 target = self._referred(schema, keyword, resolver, depth, within, chain | {id(schema)})
@@ -290,21 +302,77 @@ def _both(target: dict[str, Any] | bool, beside: dict[str, Any]) -> dict[str, An
     return {**beside, "allOf": [*beside.get("allOf", []), inner]}
 
 
+def _in_2020_12(made: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a schema, as the latest draft writes what older ones wrote otherwise; changes `made`."""
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(made.get(exclusive), bool) and made.pop(exclusive) and bound in made:
+            made[exclusive] = made.pop(bound)
+    others = made.pop("additionalItems", None)
+    if isinstance(made.get("items"), list):
+        if first := made.pop("items"):
+            made["prefixItems"] = first
+        if others is not None:
+            made["items"] = others
+    return made
+
+
 def _wrong(key: Any, value: Any) -> str | None:
     """Why `value` can't be that of a keyword: models' providers would refuse each request. None if it can."""
-    if key in _SCHEMAS or key == "enum":
+    if key in _SCHEMAS:
+        return None if isinstance(value, list) and value else "is no list of schemas"
+    if key in ("enum", "examples"):
         return None if isinstance(value, list) else "is no list"
     if key in _BY_NAME:
-        return None if isinstance(value, Mapping) else "is no mapping"
+        return _wrong_names(key, value)
     if key == "required":
-        return (
-            None if isinstance(value, list) and all(isinstance(name, str) for name in value) else "is no list of names"
-        )
+        return None if _are_names(value) else "is no list of names"
+    if key == "dependentRequired":
+        is_one = isinstance(value, Mapping) and all(map(_are_names, value.values()))
+        return None if is_one else "is no mapping to lists of names"
     if key == "type":
         kinds = value if isinstance(value, list) else [value]
-        known = all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
-        return None if known else "is no type of JSON Schema"
-    return None
+        is_known = _are_names(kinds) and kinds and set(kinds) <= _TYPES
+        return None if is_known else "is no type of JSON Schema"
+    return _wrong_plain(key, value)
+
+
+def _wrong_names(key: Any, value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        return "is no mapping"
+    if key == "patternProperties" and not all(_is_pattern(str(name)) for name in value):
+        return "has a name that is no regular expression"
+    lists = [item for item in value.values() if isinstance(item, list)]
+    return None if key == "dependencies" or not lists else "has a list in place of a schema"
+
+
+def _wrong_plain(key: Any, value: Any) -> str | None:
+    """As `_wrong`, for the keywords whose values have no parts."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if key in _TEXTS:
+        if not isinstance(value, str):
+            return "is no text"
+        return None if key != "pattern" or _is_pattern(value) else "is no regular expression"
+    if key in _NUMBERS:
+        # In draft 4, two are true or false.
+        is_older = isinstance(value, bool) and key.startswith("exclusive")
+        is_possible = is_older or (is_number and (key != "multipleOf" or value > 0))
+        return None if is_possible else "is no number that it can be"
+    if key in _COUNTS:
+        return None if is_number and value >= 0 and value % 1 == 0 else "is no count"
+    return "is neither true nor false" if key in _BOOLEANS and not isinstance(value, bool) else None
+
+
+def _are_names(value: Any) -> bool:
+    """Whether it is a list of texts, each once."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value) and len(set(value)) == len(value)
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
 
 
 def _path_of(place: object, schema: Any) -> tuple[str | int, ...]:

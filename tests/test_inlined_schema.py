@@ -1,9 +1,11 @@
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema_specifications import REGISTRY
 
 from agentic_backend.inlined_schema import SchemaInliner, UnusableSchema, document_resolver, usable_schema
 
@@ -48,6 +50,10 @@ def of(argument: Any, **more: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": argument}, **more}
 
 
+_VOCABULARIES = ("applicator", "content", "format-annotation", "meta-data", "unevaluated", "validation")
+META_SCHEMAS: list[Any] = [
+    REGISTRY.contents(f"https://json-schema.org/draft/2020-12/meta/{name}") for name in _VOCABULARIES
+]
 NAMES = {"a/b": TEXT, "c~d": TEXT, "e%f": TEXT, "g h": TEXT}
 USABLE: dict[str, tuple[dict[str, Any], Any]] = {
     "a definition": (of({"$ref": "#/$defs/t"}, **{"$defs": {"t": TEXT}}), TEXT),
@@ -120,7 +126,18 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
     "required in place": (of({**TEXT, "required": True}), "'required' is no list of names"),
     "properties in a list": ({"type": "object", "properties": []}, "a part of it is no JSON Schema"),
     "a property that is a text": (of("string"), "a part of it is no JSON Schema"),
+    "another type as a whole": ({"type": "array"}, "its type is 'array', not 'object'"),
+    "several types as a whole": ({"type": ["object", "null"]}, "not 'object'"),
+    "a bound that is a text": (of({"type": "integer", "minimum": "0"}), "'minimum' is no number"),
+    "a length below zero": (of({**TEXT, "maxLength": -1}), "'maxLength' is no count"),
+    "a description in parts": (of({**TEXT, "description": ["a"]}), "'description' is no text"),
+    "a pattern that is none": (of({**TEXT, "pattern": "["}), "'pattern' is no regular expression"),
+    "no alternative": (of({"anyOf": []}), "'anyOf' is no list of schemas"),
+    "no type": (of({"type": []}), "'type' is no type of JSON Schema"),
 }
+KEYWORDS = sorted({key for part in META_SCHEMAS for key in part["properties"] if not key.startswith("$")})
+VALUES = [None, True, 0, 3, -1, 1.5, "x", "[", "object", [], ["x"], ["x", "x"], ["object"], [3], [{}], [[]], {}]
+VALUES += [{"x": 3}, {"x": {}}, {"[": {}}, {"x": []}, {"x": ["y"]}, {"x": ["y", "y"]}, {"x": None}]
 
 
 @pytest.mark.parametrize("kind", UNUSABLE)
@@ -128,6 +145,28 @@ def test_what_no_model_can_be_given_is_told(kind: str) -> None:
     schema, reason = UNUSABLE[kind]
     with pytest.raises(UnusableSchema, match=reason.replace("$", r"\$")):
         usable_schema(schema)
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+def test_whatever_a_keyword_is_given_models_get_a_json_schema(keyword: str) -> None:
+    usable = []
+    for value in VALUES:
+        for schema in (of({keyword: value}), {"type": "object", keyword: value}):
+            with contextlib.suppress(UnusableSchema):
+                usable.append(usable_schema(schema))
+    assert usable
+    for made in usable:
+        Draft202012Validator.check_schema(made)
+
+
+def test_older_drafts_become_the_latest_one() -> None:
+    older = {"type": "array", "items": [TEXT], "additionalItems": {"minimum": 1, "exclusiveMinimum": True}}
+    draft_4 = {"$schema": "http://json-schema.org/draft-04/schema#", **of(older)}
+    assert usable_schema(draft_4) == of({"type": "array", "prefixItems": [TEXT], "items": {"exclusiveMinimum": 1}})
+
+
+def test_what_an_object_has_by_itself_is_said() -> None:
+    assert usable_schema({}) == {"type": "object", "properties": {}}
 
 
 def test_the_place_is_that_of_the_reference() -> None:

@@ -180,10 +180,10 @@ def _wrong_output(settings: AgentSettings) -> Iterator[Mistake]:
     except SchemaError as error:
         yield ("output", *error.absolute_path), f"is no JSON Schema: {error.message[:_LONGEST_REASON]}"
         return
+    if schema.get("type") != "object" or not isinstance(schema.get("properties"), Mapping):
+        yield ("output",), "expected a JSON Schema with 'type: object' and 'properties'"
+        return
     try:
         usable_schema(schema)
     except UnusableSchema as error:
         yield ("output", *error.path), f"no model can be given this JSON Schema: {error}"
-        return
-    if schema.get("type") != "object" or not isinstance(schema.get("properties"), Mapping):
-        yield ("output",), "expected a JSON Schema with 'type: object' and 'properties'"

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
-
 from agentic_backend.apis.openapi_document import OpenApi, RawOperation
 from agentic_backend.inlined_schema import (
     Resolver,
@@ -102,8 +99,6 @@ def operation_of(raw: RawOperation, document: OpenApi, auth_header: str | None =
         return _operation(raw, document, (auth_header or "").lower())
     except UnusableSchema as error:
         raise NotUsable(str(error)) from error
-    except SchemaError as error:
-        raise NotUsable("its schema is not valid") from error
 
 
 def _operation(raw: RawOperation, document: OpenApi, auth_header: str) -> Operation:
@@ -128,7 +123,6 @@ def _operation(raw: RawOperation, document: OpenApi, auth_header: str) -> Operat
         properties[_BODY] = body_schema
         required += [_BODY] if is_required else []
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    Draft202012Validator.check_schema(schema)
     require_no_lookalike(schema)
     if re.search(r"[?#]", raw.path):
         raise NotUsable("its path has a query or a fragment")
@@ -147,11 +141,6 @@ def of_version_3_0(made: dict[str, Any], schema: Mapping[Any, Any]) -> dict[str,
     """What was `made` of a schema, with what OpenAPI 3.0 says otherwise than JSON Schema."""
     for name in ("example", "nullable"):
         made.pop(name, None)
-    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if isinstance(made.get(exclusive), bool):
-            is_exclusive = made.pop(exclusive)
-            if is_exclusive and bound in made:
-                made[exclusive] = made.pop(bound)
     if schema.get("nullable") is True:
         if isinstance(made.get("type"), str):
             made["type"] = [made["type"], "null"]

@@ -23,7 +23,7 @@ from mcp.types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from agentic_backend.config.json_bounds import has_too_many_values
+from agentic_backend.config.json_bounds import has_too_many_values, without_depths
 from agentic_backend.event_loop import in_thread_if_long
 from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
@@ -68,6 +68,9 @@ _ID_AT_THE_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\
 _ID_AT_THE_END = re.compile(rb'"id"\s*:\s*("?)(\d{1,15})\1\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 
 _UNSOUND = "it is no tool of MCP, or its name or schema is too large"
+_TOO_DEEP = "its schema is nested too deeply"
+_DEEPEST_SCHEMA, _DEEPEST_READ = 100, 150
+"""Values within each other: in a tool's schema, and in a list of tools; the parser takes some 200."""
 
 # JSON-RPC's "internal error".
 _SERVER_ERROR = -32603
@@ -137,7 +140,7 @@ class Inbound:
             value = from_json(message.head, allow_partial="trailing-strings" if message.is_cut else False)
         except ValueError:
             # No JSON, or nested too deeply. On stdio, programs also print other text.
-            value = None
+            value = await in_thread_if_long(len(message.head), _deep_listing, message.head)
         if not isinstance(value, dict):
             return self.error(_id_around(message) or (answers if is_all else None), "gave an answer that can't be read")
         if "method" in value:
@@ -244,16 +247,29 @@ class Inbound:
 
     def _sound(self, tool: Any) -> dict[str, Any] | None:
         """The bounded tool; None if it can't be offered to a model: such a tool is left out, and the others stay."""
-        kept = _sound(tool)
+        is_deep = isinstance(tool, dict) and not _is_shallow(tool.get("inputSchema"))
+        kept = None if is_deep else _sound(tool)
         name = tool.get("name") if isinstance(tool, dict) else None
         if kept is None and isinstance(name, str):
             fields = {
                 "mcp_server": self._server_id,
                 "tool": self.credentials.redacted_text(name)[:_LONGEST_NAME],
-                "reason": _UNSOUND,
+                "reason": _TOO_DEEP if is_deep else _UNSOUND,
             }
             log.warning("MCP tool left out", extra=fields)
         return kept
+
+
+def _deep_listing(head: bytes | bytearray) -> Any:
+    """An answer that lists tools, nested too deeply for the parser, without its depths; None if it is none."""
+    if b'"tools"' not in head:
+        return None
+    try:
+        value = from_json(without_depths(head, _DEEPEST_READ))
+    except ValueError:
+        return None
+    result = value.get("result") if isinstance(value, dict) else None
+    return value if isinstance(result, dict) and isinstance(result.get("tools"), list) else None
 
 
 def _id_of(value: dict[str, Any], message: Capped, answers: RequestId | None) -> RequestId | None:
@@ -324,6 +340,19 @@ def _has_at_most(most: int, value: Any) -> bool:
                 return False
             waiting += within.values() if isinstance(within, dict) else within
     return True
+
+
+def _is_shallow(schema: Any) -> bool:
+    """Whether `schema` has at most _DEEPEST_SCHEMA values within each other."""
+    level = [schema]
+    for _ in range(_DEEPEST_SCHEMA):
+        level = [
+            item
+            for within in level
+            if isinstance(within, dict | list)
+            for item in (within.values() if isinstance(within, dict) else within)
+        ]
+    return not level
 
 
 def _note(text: str) -> dict[str, Any]:

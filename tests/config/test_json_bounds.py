@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.config.json_bounds import MOST_VALUES, has_too_many_values
+from agentic_backend.config.json_bounds import MOST_VALUES, has_too_many_values, without_depths
 
 SIGNS = '[{,"\\]}:' * 50_000
 
@@ -47,3 +47,21 @@ def test_what_has_more_is_not_though_it_may_be_cut(value: Any) -> None:
     text = json.dumps(value).encode()
     assert has_too_many_values(text)
     assert has_too_many_values(bytearray(text + b',"[\\'))
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ('{"a": [1, {"b": [2, {"c": 3}]}, 4]}', '{"a": [1, {"b": null}, 4]}'),
+        ('[[[[], {}], "]]\\"[[", []]]', '[[null, "]]\\"[[", null]]'),
+        ('{"a": "[[[[{{{{"}', '{"a": "[[[[{{{{"}'),
+        ("[[[[[[", "[[null"),
+    ],
+)
+def test_what_is_deeper_than_the_bound_is_null(text: str, without: str) -> None:
+    assert without_depths(text.encode(), 2 if text.startswith("[") else 3) == without.encode()
+
+
+@pytest.mark.parametrize("text", ['"' + '\\"' * 1_000_000, '"' + "\\" * 1_000_001, "]" * 1_000_000])
+def test_a_text_that_is_no_json_is_read_once(text: str) -> None:
+    assert without_depths(text.encode(), 2) == text.encode()

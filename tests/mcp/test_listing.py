@@ -75,7 +75,20 @@ def argument(schema: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": schema}}
 
 
+def nested(levels: int) -> Any:
+    return argument(nested(levels - 1)) if levels else {"type": "string"}
+
+
 UNUSABLE = [
+    {"name": "list", "inputSchema": ["object"]},
+    {"name": "array", "inputSchema": {"type": "array"}},
+    {"name": "nullable", "inputSchema": {"type": ["object", "null"]}},
+    {"name": "bound", "inputSchema": argument({"type": "integer", "minimum": "none"})},
+    {"name": "alternatives", "inputSchema": argument({"anyOf": "string"})},
+    {"name": "properties", "inputSchema": {"type": "object", "properties": ["a"]}},
+    {"name": "pattern", "inputSchema": argument({"type": "string", "pattern": "["})},
+    {"name": "deep", "inputSchema": nested(51)},
+    {"name": "deeper", "inputSchema": nested(400)},
     {"name": "dangling", "inputSchema": argument({"$ref": "#/$defs/Nope"})},
     {"name": "outside", "inputSchema": argument({"$ref": "https://schemas.example/a.json"})},
     {"name": "circle", "inputSchema": argument({"$ref": "#/properties/a"})},
@@ -86,6 +99,8 @@ USABLE = [
     {"name": "good"},
     {"name": "tree", "inputSchema": argument({"type": "array", "items": {"$ref": "#/properties/a"}})},
     {"name": "escaped", "inputSchema": {**argument({"$ref": "#/$defs/a~1b"}), "$defs": {"a/b": {"type": "string"}}}},
+    {"name": "levels", "inputSchema": nested(49)},
+    {"name": "untyped", "inputSchema": {"properties": {"a": {"type": "string"}}}},
     {"name": "answers", "outputSchema": argument({"$ref": "#/$defs/Nope"})},
 ]
 
@@ -116,7 +131,7 @@ async def test_the_others_are_there_and_work() -> None:
 
 
 async def test_a_tool_that_is_required_and_left_out_is_missing() -> None:
-    agent = tool_user({"raw": raw_server(UNUSABLE[:2], result={})}, uses=[{"id": "raw", "require_tools": ["dangling"]}])
+    agent = tool_user({"raw": raw_server(UNUSABLE, result={})}, uses=[{"id": "raw", "require_tools": ["dangling"]}])
     with pytest.raises(AgentUnavailable, match="lacks the tools dangling"):
         await agent.async_init()
 

@@ -307,6 +307,9 @@ def _in_2020_12(made: dict[str, Any]) -> dict[str, Any]:
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(made.get(exclusive), bool) and made.pop(exclusive) and bound in made:
             made[exclusive] = made.pop(bound)
+    if "pattern" in made and not _is_pattern(made["pattern"]):
+        # One of another dialect, such as JavaScript's: the tool checks its arguments all the same.
+        del made["pattern"]
     others = made.pop("additionalItems", None)
     if isinstance(made.get("items"), list):
         if first := made.pop("items"):
@@ -349,9 +352,7 @@ def _wrong_plain(key: Any, value: Any) -> str | None:
     """As `_wrong`, for the keywords whose values have no parts."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if key in _TEXTS:
-        if not isinstance(value, str):
-            return "is no text"
-        return None if key != "pattern" or _is_pattern(value) else "is no regular expression"
+        return None if isinstance(value, str) else "is no text"
     if key in _NUMBERS:
         # In draft 4, two are true or false.
         is_older = isinstance(value, bool) and key.startswith("exclusive")

@@ -131,7 +131,6 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
     "a bound that is a text": (of({"type": "integer", "minimum": "0"}), "'minimum' is no number"),
     "a length below zero": (of({**TEXT, "maxLength": -1}), "'maxLength' is no count"),
     "a description in parts": (of({**TEXT, "description": ["a"]}), "'description' is no text"),
-    "a pattern that is none": (of({**TEXT, "pattern": "["}), "'pattern' is no regular expression"),
     "no alternative": (of({"anyOf": []}), "'anyOf' is no list of schemas"),
     "no type": (of({"type": []}), "'type' is no type of JSON Schema"),
 }
@@ -163,6 +162,12 @@ def test_older_drafts_become_the_latest_one() -> None:
     older = {"type": "array", "items": [TEXT], "additionalItems": {"minimum": 1, "exclusiveMinimum": True}}
     draft_4 = {"$schema": "http://json-schema.org/draft-04/schema#", **of(older)}
     assert usable_schema(draft_4) == of({"type": "array", "prefixItems": [TEXT], "items": {"exclusiveMinimum": 1}})
+
+
+def test_a_pattern_of_another_dialect_is_dropped() -> None:
+    words = {**TEXT, "pattern": r"^\p{L}+$"}
+    assert usable_schema(of(words)) == of(TEXT)
+    assert usable_schema(of({**TEXT, "pattern": "^a+$"})) == of({**TEXT, "pattern": "^a+$"})
 
 
 def test_what_an_object_has_by_itself_is_said() -> None:

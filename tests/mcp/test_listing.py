@@ -86,7 +86,7 @@ UNUSABLE = [
     {"name": "bound", "inputSchema": argument({"type": "integer", "minimum": "none"})},
     {"name": "alternatives", "inputSchema": argument({"anyOf": "string"})},
     {"name": "properties", "inputSchema": {"type": "object", "properties": ["a"]}},
-    {"name": "pattern", "inputSchema": argument({"type": "string", "pattern": "["})},
+    {"name": "length", "inputSchema": argument({"type": "string", "maxLength": "3"})},
     {"name": "deep", "inputSchema": nested(51)},
     {"name": "deeper", "inputSchema": nested(400)},
     {"name": "dangling", "inputSchema": argument({"$ref": "#/$defs/Nope"})},

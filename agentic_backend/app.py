@@ -179,7 +179,7 @@ async def _open_parts(
     broadcast = await stack.enter_async_context(await _broadcast(settings.broadcast.url, peers, instance.id, kpi))
     turns, load = StreamTurns(), loop_load()
     backlog = Backlog(
-        {"start": lambda: load.start_s, "stream": lambda: turns.longest_wait_s}, settings.limits.backlog_s
+        {"answer": lambda: load.answer_s, "stream": lambda: turns.longest_wait_s}, settings.limits.backlog_s
     )
     kpi.process.backlog(lambda: backlog.age_s, backlog.look)
     relay = await stack.enter_async_context(aclosing(_relay(settings, broadcast, drain, backlog)))

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 
 @asynccontextmanager
 async def event_loop_lag(kpi: Kpi) -> AsyncIterator[LoopLoad]:
-    """While the context is open, measure every second how late a sleep ends, and how long a start would take."""
+    """While the context is open, measure every second how late a sleep ends, and how long an answer would wait."""
     load = loop_load()
     kpi.process.loop_silent(lambda: load.silent_s)
     async with running(_measure(kpi, load)), running(_look_at_turns(load)):

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -18,16 +19,16 @@ from weakref import WeakKeyDictionary
 # How often is looked whether the loop is late, in seconds, while somebody waits by it. A turn of the loop that takes
 # no longer is no waiting.
 _LOOK_EVERY_S = 0.05
-# The turns of the loop that an exchange takes from its ask to its first call of a model.
-_TURNS_OF_A_START = 40
-# A shorter start is as good as one at once, in seconds.
+# The turns of the loop that a short answer takes, from its ask to its end: 13 until its model is called.
+_TURNS_OF_AN_ANSWER = 40
+# A shorter wait can't be felt, in seconds.
 _FELT_S = 0.1
 # Less is not worth another timer, in seconds.
 _SHORTEST_S = 0.001
 
 
 class LoopLoad:
-    """Of one event loop, and in its thread only, but for `silent_s`."""
+    """Of one event loop, and in its thread only, unless said otherwise."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -38,8 +39,8 @@ class LoopLoad:
         self._due_at: float | None = None
         self._look_timer: asyncio.TimerHandle | None = None
         self._waiting = 0
-        # When the last turns of the loop began, as many as a start takes, while they are looked at.
-        self._turns: deque[float] = deque(maxlen=_TURNS_OF_A_START + 1)
+        # When the last turns of the loop began, as many as an answer takes, while they are looked at.
+        self._turns: deque[float] = deque(maxlen=_TURNS_OF_AN_ANSWER + 1)
 
     @property
     def silent_s(self) -> float:
@@ -47,9 +48,9 @@ class LoopLoad:
         return time.monotonic() - self._turned_at
 
     @property
-    def start_s(self) -> float:
-        """How long an exchange that starts would wait for the loop, in seconds, by its last turns; 0 while that is
-        too short to be felt. From any thread.
+    def answer_s(self) -> float:
+        """How long an answer would wait for the loop in all, in seconds, by its last turns; 0 while that is too short
+        to be felt. From any thread.
         """
         turns = tuple(self._turns)
         return self._clock() - turns[0] if turns else 0.0
@@ -58,9 +59,9 @@ class LoopLoad:
         self._turned_at = time.monotonic()
 
     async def look_at_turns(self) -> None:
-        """Measure `start_s` until it is too short to be felt."""
+        """Measure `answer_s` until it is too short to be felt."""
         try:
-            while len(self._turns) <= _TURNS_OF_A_START or self.start_s >= _FELT_S:
+            while len(self._turns) <= _TURNS_OF_AN_ANSWER or self.answer_s >= _FELT_S:
                 self._turns.append(self._clock())
                 await asyncio.sleep(0)
         finally:
@@ -96,7 +97,8 @@ class LoopLoad:
 
     def _look_again(self, now: float) -> None:
         self._due_at = now + _LOOK_EVERY_S
-        self._look_timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
+        # In a context of its own: that of the first who waited would live on as long as anybody waits.
+        self._look_timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, context=Context())
 
 
 _LOADS: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLoad] = WeakKeyDictionary()

@@ -104,10 +104,10 @@ async def test_the_clock_stands_still_only_while_somebody_waits_by_it() -> None:
     assert load.served_s() - served >= 0.2
 
 
-async def test_a_start_takes_as_long_as_the_turns_of_the_loop() -> None:
+async def test_an_answer_waits_as_long_as_its_turns_of_the_loop_take() -> None:
     load, is_over = loop_load(), False
     await load.look_at_turns()
-    assert load.start_s == 0, "nothing else is at work"
+    assert load.answer_s == 0, "nothing else is at work"
 
     async def occupy() -> None:
         while not is_over:
@@ -119,7 +119,7 @@ async def test_a_start_takes_as_long_as_the_turns_of_the_loop() -> None:
     began = time.monotonic()
     for _ in range(200):
         await asyncio.sleep(0)
-    assert 0.3 < load.start_s < (time.monotonic() - began) / 2, "forty turns, not all of them"
+    assert 0.3 < load.answer_s < (time.monotonic() - began) / 2, "forty turns, not all of them"
     is_over = True
     await asyncio.gather(busy, looking)
-    assert load.start_s == 0
+    assert load.answer_s == 0

@@ -12,11 +12,11 @@ class Waits:
     """What waits, in seconds."""
 
     def __init__(self) -> None:
-        self.start_s = self.stream_s = 0.0
-        self.backlog = Backlog({"start": lambda: self.start_s, "stream": lambda: self.stream_s}, 3)
+        self.answer_s = self.stream_s = 0.0
+        self.backlog = Backlog({"answer": lambda: self.answer_s, "stream": lambda: self.stream_s}, 3)
 
 
-@pytest.mark.parametrize("kind", ["start_s", "stream_s"])
+@pytest.mark.parametrize("kind", ["answer_s", "stream_s"])
 def test_it_begins_beyond_the_limit_and_ends_at_half_of_it(kind: str) -> None:
     waits, found = Waits(), []
     for wait_s in (0, 3, 3.1, 2, 1.6, 1.5, 2.9, 3.1):
@@ -30,7 +30,7 @@ def test_it_begins_beyond_the_limit_and_ends_at_half_of_it(kind: str) -> None:
 def test_who_is_refused_is_told_when_to_ask_again(wait_s: float, retry_after_s: int) -> None:
     waits = Waits()
     waits.backlog.check()
-    waits.start_s = wait_s
+    waits.answer_s = wait_s
     with pytest.raises(Overloaded) as refusal:
         waits.backlog.check()
     assert refusal.value.retryable and refusal.value.retry_after_s == retry_after_s
@@ -39,13 +39,13 @@ def test_who_is_refused_is_told_when_to_ask_again(wait_s: float, retry_after_s: 
 def test_the_log_tells_when_it_begins_and_ends_and_what_waits(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     waits = Waits()
-    for waits.start_s in (0, 4, 5, 2, 1, 0.5):
-        waits.stream_s = waits.start_s / 2
+    for waits.answer_s in (0, 4, 5, 2, 1, 0.5):
+        waits.stream_s = waits.answer_s / 2
         waits.backlog.look()
     assert [record.message for record in caplog.records] == ["overloaded, asks are refused", "no longer overloaded"]
-    assert (vars(caplog.records[0])["start_s"], vars(caplog.records[0])["stream_s"]) == (4, 2)
+    assert (vars(caplog.records[0])["answer_s"], vars(caplog.records[0])["stream_s"]) == (4, 2)
 
 
 def test_without_a_limit_nothing_is_refused() -> None:
-    Backlog({"start": lambda: 1e9}).check()
+    Backlog({"answer": lambda: 1e9}).check()
     Backlog().check()

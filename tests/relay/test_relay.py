@@ -89,7 +89,7 @@ async def test_no_more_exchanges_run_than_may(tmp_path: Path) -> None:
 
 async def test_where_too_much_waits_only_what_was_admitted_goes_on(tmp_path: Path) -> None:
     age_s = 0.0
-    backlog = Backlog({"start": lambda: age_s}, 1)
+    backlog = Backlog({"answer": lambda: age_s}, 1)
     agents = {"asking": asking_graph(), "echo": echoing_graph()}
     async with open_sessions(tmp_path, agents, backlog=backlog) as sessions:
         waiting = await sessions.begin("hello", client_exchange_id="mine")

@@ -110,7 +110,7 @@ async def test_an_overloaded_server_takes_no_ask_and_ends_what_it_has_taken(
         await client.ask(session, "wait 1 second")
         await client.begun()
         with monkeypatch.context() as overload:
-            overload.setattr(LoopLoad, "start_s", 60.0)
+            overload.setattr(LoopLoad, "answer_s", 60.0)
             assert await metric_at(server.internal, "chat_overloaded") == 1
             check(await refused(server, door, await opened(server), "hello"), door, 503, "overloaded")
             assert (await client.ended()).status == "ok"

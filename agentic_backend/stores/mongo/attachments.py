@@ -91,8 +91,9 @@ class Attachments(AttachmentSteps, Part):
             {"$match": {"user_id": attachment.user_id}},
             {"$group": {"_id": None, "room": {"$sum": "$room"}}},
         ]
-        [summed] = await aggregated(database["attachments"], of_user)
-        if summed["room"] > most_bytes:
+        # None if all of theirs is being deleted; this one is then not found when it is kept.
+        summed = await aggregated(database["attachments"], of_user)
+        if sum(one["room"] for one in summed) > most_bytes:
             await database["attachments"].delete_one({"_id": attachment.id})
             raise LimitReached(of_all_attachments(most_bytes))
 

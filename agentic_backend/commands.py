@@ -188,6 +188,8 @@ def _serve(
 ) -> int:
     settings, models = configuration.settings, _models_of(configuration)
     reloads = Reloads(files, configuration, models, hangups, on_save=on_save)
+    # From here on it serves; all that its start has found is told.
+    output.limits_floods = True
     collect_rarely()
     service = ServiceNotify.take(os.environ)
     if settings.server.workers == 1:

@@ -92,6 +92,17 @@ def test_agents_stand_in_the_working_directory(directory: Path, capfd: pytest.Ca
     assert problem.startswith("agents_catalog.yaml:6:")
 
 
+@pytest.mark.parametrize("command", [["validate"], ["serve", "--port", "0"]])
+def test_every_finding_is_told_however_many_there_are(
+    directory: Path, capfd: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    entries = [f"  - {{id: a{number}, colour: red}}\n" for number in range(200)]
+    (directory / "agents_catalog.yaml").write_text("agents:\n" + "".join(entries))
+    assert main(command) == 2
+    error = capfd.readouterr().err
+    assert {int(problem.split(":")[1]) for problem in problems(error)} >= set(range(2, 202))
+
+
 def test_agents_stand_beside_the_catalog_and_the_working_directory_goes_first(
     directory: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from agentic_backend.agents.allowed_code import AllowedCode
 from agentic_backend.agents.catalog import AgentSettings, CatalogEntry, KnownNames, read_entry
 from agentic_backend.agents.catalog_sources import ImportedEntry
 from agentic_backend.agents.class_path import resolve
-from agentic_backend.agents.entry_references import Reference, code_names, file_names
+from agentic_backend.agents.entry_references import code_names, code_names_in, file_names
 from agentic_backend.agents.unbounded_arguments import unbounded_arguments
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.located_yaml import (
@@ -84,7 +84,7 @@ class DatabaseEntries:
         """The entry at `path` of a document, after the `earlier` ones."""
         entry, problems = read_entry(document, path, value, self._known._replace(chat_profiles=profiles), earlier)
         problems += [problem for place, problem in document.flaws if place[: len(path)] == path]
-        named = _class_in(value) if entry.settings is None else code_names(entry.settings)
+        named = code_names_in(value) if entry.settings is None else code_names(entry.settings)
         names = [(place, name) for place, name in named if not self._allowed.allows(name)]
         if entry.settings is not None:
             text = "agents of the database read no files: give the text itself"
@@ -129,13 +129,6 @@ def document_of(file: str, yaml: str, longest: int, most_values: int) -> Located
 
 def _not_allowed(name: str) -> str:
     return f"{name[:_LONGEST_NAME]!r} is not among the classes that agents of the database may name: see the setting"
-
-
-def _class_in(value: Any) -> Iterator[Reference]:
-    """The class that a bad entry names."""
-    name = value.get("class_path") if isinstance(value, dict) else None
-    if isinstance(name, str):
-        yield ("class_path",), name
 
 
 def _servers_in(value: Any) -> Iterator[str]:

@@ -1,5 +1,8 @@
 """What an entry of the catalog names outside of itself: Python code, files, models. Pure; imports nothing of it."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.entry_parts import is_code_name
 from agentic_backend.config.located_yaml import KeyPath
@@ -19,6 +22,24 @@ def code_names(settings: AgentSettings) -> list[Reference]:
             if is_code_name(use.name)
         ),
     ]
+
+
+def code_names_in(value: Any) -> Iterator[Reference]:
+    """As `code_names`, of an entry as it was written, which may have any mistake."""
+    entry = value if isinstance(value, Mapping) else {}
+    if isinstance(name := entry.get("class_path"), str):
+        yield ("class_path",), colon_form(name)
+    for index, name in enumerate(_list(entry.get("tools"))):
+        if isinstance(name, str) and is_code_name(name):
+            yield ("tools", index), name
+    for index, use in enumerate(_list(entry.get("middleware"))):
+        name = use.get("name") if isinstance(use, Mapping) else None
+        if isinstance(name, str) and is_code_name(name):
+            yield ("middleware", index, "name"), name
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def file_names(settings: AgentSettings) -> list[Reference]:

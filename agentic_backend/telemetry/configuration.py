@@ -34,13 +34,15 @@ def configure_logging(
 ) -> StderrHandler:
     """Log to standard error; records of the server and of `packages` from `level` up. Returns what writes there.
 
-    No line has one of the `secrets`, nor of those in the environment.
+    No line has one of the `secrets`, nor of those in the environment. Nothing is left out of floods until
+    `limits_floods` of what is returned is set: what a command or a start finds is told to the last.
 
     `form` is JSON lines, or lines for people; `auto` is for people if standard error is a terminal.
     Python's warnings and uncaught errors are logged too: Python's own output could quote anything.
     """
     for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
     handler = StderrHandler(_descriptor(), ConsoleFormatter(secrets) if for_people else JsonFormatter(secrets))
+    handler.limits_floods = False
     handler.addFilter(OursOrWarnings(packages))
     handler.addFilter(WithIds())
     root = logging.getLogger()

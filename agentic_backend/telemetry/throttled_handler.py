@@ -18,6 +18,8 @@ class ThrottledHandler(logging.Handler):
         super().__init__()
         self.setFormatter(formatter)
         self._throttle = Throttle()
+        self.limits_floods = True
+        """Whether it leaves anything out."""
 
     def put(self, line: str) -> None:
         raise NotImplementedError
@@ -29,7 +31,7 @@ class ThrottledHandler(logging.Handler):
 
     def filter(self, record: logging.LogRecord) -> bool:
         # Last, so that it counts only what would be written.
-        return bool(super().filter(record)) and self._throttle.filter(record)
+        return bool(super().filter(record)) and (not self.limits_floods or self._throttle.filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
         # As in the standard library's handlers: a formatting error must not reach the caller.

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -30,9 +31,8 @@ _SHORTEST_S = 0.001
 class LoopLoad:
     """Of one event loop, and in its thread only, unless said otherwise."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        # By the clock of all threads.
+    def __init__(self) -> None:
+        # Times are of the monotonic clock, which all threads have.
         self._turned_at = time.monotonic()
         # By how much the looks so far were late, in seconds, and when the next one is due; None while nobody waits.
         self._late_s = 0.0
@@ -51,9 +51,11 @@ class LoopLoad:
     def answer_s(self) -> float:
         """How long an answer would wait for the loop in all, in seconds, by its last turns; 0 while that is too short
         to be felt. From any thread.
+
+        Without the longest of them: a standstill that is over, or will be, says nothing of the others.
         """
-        turns = tuple(self._turns)
-        return self._clock() - turns[0] if turns else 0.0
+        began = (*self._turns, time.monotonic())
+        return began[-1] - began[0] - max((after - before for before, after in pairwise(began)), default=0.0)
 
     def turned(self) -> None:
         self._turned_at = time.monotonic()
@@ -62,14 +64,14 @@ class LoopLoad:
         """Measure `answer_s` until it is too short to be felt."""
         try:
             while len(self._turns) <= _TURNS_OF_AN_ANSWER or self.answer_s >= _FELT_S:
-                self._turns.append(self._clock())
+                self._turns.append(time.monotonic())
                 await asyncio.sleep(0)
         finally:
             self._turns.clear()
 
     def served_s(self) -> float:
-        """A clock like the loop's, which stands still while the loop is late and somebody is `waiting`."""
-        now = self._clock()
+        """A clock in seconds, which stands still while the loop is late and somebody is `waiting`."""
+        now = time.monotonic()
         return now - self._late_s - self._late_now(now)
 
     @contextmanager
@@ -77,13 +79,13 @@ class LoopLoad:
         """Wraps a wait that `served_s` measures."""
         self._waiting += 1
         if self._due_at is None:
-            self._look_again(self._clock())
+            self._look_again(time.monotonic())
         try:
             yield
         finally:
             self._waiting -= 1
             if not self._waiting and self._look_timer is not None:
-                self._late_s += self._late_now(self._clock())
+                self._late_s += self._late_now(time.monotonic())
                 self._look_timer.cancel()
                 self._look_timer = self._due_at = None
 
@@ -91,7 +93,7 @@ class LoopLoad:
         return 0.0 if self._due_at is None else max(0.0, now - self._due_at)
 
     def _look(self) -> None:
-        now = self._clock()
+        now = time.monotonic()
         self._late_s += self._late_now(now)
         self._look_again(now)
 
@@ -109,7 +111,7 @@ def loop_load() -> LoopLoad:
     loop = asyncio.get_running_loop()
     load = _LOADS.get(loop)
     if load is None:
-        load = _LOADS[loop] = LoopLoad(loop.time)
+        load = _LOADS[loop] = LoopLoad()
     return load
 
 

@@ -1,8 +1,10 @@
 """What waits for the event loop is not taken for a neighbour's silence."""
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 import uvloop
@@ -102,6 +104,31 @@ async def test_the_clock_stands_still_only_while_somebody_waits_by_it() -> None:
     served = load.served_s()
     late(0.2)
     assert load.served_s() - served >= 0.2
+
+
+def test_a_loop_that_was_closed_is_forgotten() -> None:
+    async def wait() -> None:
+        async with served_timeout(1):
+            await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(wait())
+    loop.close()
+    gone = weakref.ref(loop)
+    del loop
+    gc.collect()
+    assert gone() is None
+
+
+async def test_a_standstill_that_is_over_is_no_backlog() -> None:
+    load = loop_load()
+    looking = asyncio.create_task(load.look_at_turns())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    late(0.5)
+    await asyncio.sleep(0)
+    assert load.answer_s < 0.5
+    await looking
 
 
 async def test_an_answer_waits_as_long_as_its_turns_of_the_loop_take() -> None:

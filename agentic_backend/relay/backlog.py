@@ -4,6 +4,7 @@ new is admitted: an answer that comes after minutes is of no use, and those that
 
 import logging
 import math
+import random
 from collections.abc import Callable, Mapping
 
 from agentic_backend.errors import Overloaded
@@ -44,4 +45,6 @@ class Backlog:
     def check(self) -> None:
         """Raise Overloaded if nothing new may be admitted."""
         if self.look():
-            raise Overloaded(retry_after_s=min(math.ceil(self.age_s), _LONGEST_RETRY_S))
+            # Not all at the same moment.
+            retry_after_s = math.ceil(self.age_s * random.uniform(1, 2))
+            raise Overloaded(retry_after_s=min(retry_after_s, _LONGEST_RETRY_S))

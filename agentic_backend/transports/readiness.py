@@ -5,7 +5,7 @@ import asyncio
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.loop_load import LoopLoad, served_timeout
+from agentic_backend.loop_load import LoopLoad, loop_load, served_timeout
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite.pages import PagesWatch
@@ -15,6 +15,8 @@ BLOCKED = "event_loop_blocked"
 _HOLDS_S = 1.0
 # For the turn of the event loop that the answer takes, beyond the proof itself.
 _TURN_S = 0.5
+# So often is noted that the event loop turns.
+_BEAT_S = 1.0
 
 
 class Liveness:
@@ -46,6 +48,7 @@ class Readiness:
         self._pages = pages
         self._health = health
         self._loop = asyncio.get_running_loop()
+        self._load = loop_load()
         self._turn = asyncio.Lock()
         # Not ready until it is proved once.
         self._store_status, self._proved_until = StoreUnavailable.code, 0.0
@@ -53,13 +56,17 @@ class Readiness:
         self._failures = 0
 
     async def status_from_elsewhere(self) -> str:
-        """`status`, for another event loop; BLOCKED if the server's own doesn't answer in time."""
+        """`status`, for another event loop; BLOCKED if the server's own does not turn.
+
+        If it turns, but is late, what was proved last holds: who is overloaded still serves.
+        """
         asked = asyncio.run_coroutine_threadsafe(self.status(), self._loop)
         try:
             async with asyncio.timeout(self._health.ready_timeout_s + _TURN_S):
                 return await asyncio.wrap_future(asked)
         except TimeoutError:
-            return BLOCKED
+            is_blocked = self._load.silent_s > self._health.ready_timeout_s + _BEAT_S
+            return BLOCKED if is_blocked else self._store_status
 
     async def status(self) -> str:
         """READY, or the reason: `shutting_down`, `store_damaged`, `store_unavailable`, `auth_unavailable`."""

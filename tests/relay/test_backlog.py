@@ -26,14 +26,18 @@ def test_it_begins_beyond_the_limit_and_ends_at_half_of_it(kind: str) -> None:
     assert waits.backlog.age_s == 3.1
 
 
-@pytest.mark.parametrize(("wait_s", "retry_after_s"), [(3.2, 4), (12, 12), (1000, 30)])
-def test_who_is_refused_is_told_when_to_ask_again(wait_s: float, retry_after_s: int) -> None:
-    waits = Waits()
+@pytest.mark.parametrize(("wait_s", "at_least_s", "at_most_s"), [(3.2, 4, 7), (12, 12, 24), (1000, 30, 30)])
+def test_who_is_refused_is_told_when_to_ask_again(wait_s: float, at_least_s: int, at_most_s: int) -> None:
+    waits, told = Waits(), set()
     waits.backlog.check()
     waits.answer_s = wait_s
-    with pytest.raises(Overloaded) as refusal:
-        waits.backlog.check()
-    assert refusal.value.retryable and refusal.value.retry_after_s == retry_after_s
+    for _ in range(200):
+        with pytest.raises(Overloaded) as refusal:
+            waits.backlog.check()
+        told.add(refusal.value.retry_after_s)
+    assert refusal.value.retryable
+    assert at_least_s <= min(told) and max(told) <= at_most_s
+    assert (len(told) > 1) == (at_least_s < at_most_s), "not all come back together"
 
 
 def test_the_log_tells_when_it_begins_and_ends_and_what_waits(caplog: pytest.LogCaptureFixture) -> None:

@@ -98,7 +98,7 @@ async def test_where_too_much_waits_only_what_was_admitted_goes_on(tmp_path: Pat
         for mode in ("chat", "query"):
             with pytest.raises(Overloaded) as refusal:
                 await sessions.begin("more", mode=mode, agent_id="echo")
-            assert refusal.value.retry_after_s == 2
+            assert refusal.value.retry_after_s in (2, 3, 4)
         page = await sessions.store.real.list_sessions(SessionQuery(user_id=USER.id))
         assert len(page.sessions) == 1, "what is refused leaves nothing"
         assert await sessions.begin("hello", client_exchange_id="mine") is waiting, "what was asked is no new ask"

@@ -20,6 +20,7 @@ from support.sessions import Sessions, events_of, open_sessions
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.loop_load import LoopLoad
 from agentic_backend.server.process import Listener, address_of, bind
 from agentic_backend.telemetry import LogTail
@@ -34,7 +35,7 @@ async def probed(directory: Path, hold: Hold) -> AsyncIterator[tuple[Sessions, h
         bound, health = bind("127.0.0.1", 0), HealthSettings()
         application = internal_application(
             sessions.kpi,
-            Liveness(LoopLoad(time.monotonic), health),
+            Liveness(LoopLoad(), health),
             Readiness(sessions.store.as_store, sessions.relay, DeveloperAuthenticator("ann"), None, health),
             LogTail(),
         )
@@ -101,6 +102,27 @@ async def test_one_slow_write_does_not_send_the_clients_away(tmp_path: Path) -> 
         assert await becomes(client, (503, "store_unavailable"))
         held.set()
         assert await becomes(client, (200, "ok"))
+
+
+async def test_a_late_event_loop_is_ready_as_it_was_proved_last(tmp_path: Path) -> None:
+    health, is_over = HealthSettings(ready_timeout_s=0.5), False
+
+    async def be_late() -> None:
+        while not is_over:
+            time.sleep(0.3)
+            await asyncio.sleep(0)
+
+    async with open_sessions(tmp_path, {"held": held_graph(Hold())}) as sessions, event_loop_lag(sessions.kpi):
+        users = DeveloperAuthenticator("ann")
+        readiness = Readiness(sessions.store.as_store, sessions.relay, users, None, health)
+        assert await readiness.status() == "ok"
+        # It is time for the next proof.
+        await asyncio.sleep(1)
+        busy = asyncio.create_task(be_late())
+        asked = [asyncio.to_thread(asyncio.run, readiness.status_from_elsewhere()) for _ in range(3)]
+        assert await asyncio.gather(*asked) == ["ok"] * 3
+        is_over = True
+        await busy
 
 
 async def test_a_blocked_event_loop_is_not_alive_and_its_metrics_are_there(tmp_path: Path) -> None:

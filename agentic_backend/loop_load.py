@@ -44,7 +44,9 @@ class LoopLoad:
 
     @property
     def silent_s(self) -> float:
-        """The seconds since the loop has turned last, as far as is known: it is noted every second. From any thread."""
+        """The seconds since the loop has turned last, as far as is known: it is noted every second, and at each turn
+        while turns take long. From any thread.
+        """
         return time.monotonic() - self._turned_at
 
     @property
@@ -64,7 +66,8 @@ class LoopLoad:
         """Measure `answer_s` until it is too short to be felt."""
         try:
             while len(self._turns) <= _TURNS_OF_AN_ANSWER or self.answer_s >= _FELT_S:
-                self._turns.append(time.monotonic())
+                self.turned()
+                self._turns.append(self._turned_at)
                 await asyncio.sleep(0)
         finally:
             self._turns.clear()

@@ -12,6 +12,9 @@ from agentic_backend.stores.sqlite.pages import PagesWatch
 
 READY = "ok"
 BLOCKED = "event_loop_blocked"
+_SHUTTING_DOWN, _DAMAGED = "shutting_down", "store_damaged"
+# No proof changes them.
+_FOR_GOOD = (_SHUTTING_DOWN, _DAMAGED)
 _HOLDS_S = 1.0
 # For the turn of the event loop that the answer takes, beyond the proof itself.
 _TURN_S = 0.5
@@ -66,18 +69,23 @@ class Readiness:
                 return await asyncio.wrap_future(asked)
         except TimeoutError:
             is_blocked = self._load.silent_s > self._health.ready_timeout_s + _BEAT_S
-            return BLOCKED if is_blocked else self._store_status
+            return BLOCKED if is_blocked else self._known()
 
     async def status(self) -> str:
         """READY, or the reason: `shutting_down`, `store_damaged`, `store_unavailable`, `auth_unavailable`."""
+        if self._known() not in _FOR_GOOD:
+            async with self._turn:
+                if self._loop.time() >= self._proved_until:
+                    await self._look_at_store()
+                    self._proved_until = self._loop.time() + _HOLDS_S
+        return self._known()
+
+    def _known(self) -> str:
+        """`status` by the last proof. From any thread."""
         if self._relay.draining:
-            return "shutting_down"
+            return _SHUTTING_DOWN
         if self._pages is not None and self._pages.damage is not None:
-            return "store_damaged"
-        async with self._turn:
-            if self._loop.time() >= self._proved_until:
-                await self._look_at_store()
-                self._proved_until = self._loop.time() + _HOLDS_S
+            return _DAMAGED
         if self._store_status != READY:
             return self._store_status
         return READY if self._authenticator.ready else "auth_unavailable"

@@ -104,7 +104,9 @@ async def test_one_slow_write_does_not_send_the_clients_away(tmp_path: Path) -> 
         assert await becomes(client, (200, "ok"))
 
 
-async def test_a_late_event_loop_is_ready_as_it_was_proved_last(tmp_path: Path) -> None:
+async def test_a_late_event_loop_is_ready_as_it_was_proved_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     health, is_over = HealthSettings(ready_timeout_s=0.5), False
 
     async def be_late() -> None:
@@ -121,6 +123,8 @@ async def test_a_late_event_loop_is_ready_as_it_was_proved_last(tmp_path: Path) 
         busy = asyncio.create_task(be_late())
         asked = [asyncio.to_thread(asyncio.run, readiness.status_from_elsewhere()) for _ in range(3)]
         assert await asyncio.gather(*asked) == ["ok"] * 3
+        monkeypatch.setattr(DeveloperAuthenticator, "ready", False)
+        assert await asyncio.to_thread(asyncio.run, readiness.status_from_elsewhere()) == "auth_unavailable"
         is_over = True
         await busy
 

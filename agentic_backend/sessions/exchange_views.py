@@ -1,7 +1,9 @@
 """ExchangeViews: finds or rebuilds the log of any exchange: running here or elsewhere, waiting or ended."""
 
+import contextlib
+
 from agentic_backend.auth.user import User
-from agentic_backend.errors import ExchangeNotFound
+from agentic_backend.errors import ExchangeNotFound, StoreUnavailable
 from agentic_backend.exchange.boundary_events import final_of, show_waiting
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.resumable import is_resumable
@@ -45,12 +47,16 @@ class ExchangeViews:
         return await self.view_of(await owned_exchange(self._store, user.id, exchange_id))
 
     async def _bring_up_to_date(self, log: ExchangeLog, final: Final) -> None:
-        """Tell the next reader of an ended exchange that it can't be resumed any more, if that is so by now."""
+        """Tell the next reader of an ended exchange that it can't be resumed any more, if that is so by now.
+
+        A store that is away can't tell: the log is shown as it is.
+        """
         if final.resumable and log.session_id is not None:
-            session = await self._store.get_session(log.session_id)
-            resumable = await is_resumable(self._store, log.exchange_id, final.status, session)
-            if resumable is False:
-                log.replace_final(final.model_copy(update={"resumable": False}))
+            with contextlib.suppress(StoreUnavailable):
+                session = await self._store.get_session(log.session_id)
+                resumable = await is_resumable(self._store, log.exchange_id, final.status, session)
+                if resumable is False:
+                    log.replace_final(final.model_copy(update={"resumable": False}))
 
     async def view_of(self, record: ExchangeRecord) -> ExchangeLog:
         """The log of a stored exchange; if it has ended, it holds only the final."""

@@ -316,6 +316,8 @@ async def test_a_final_says_that_it_can_be_resumed_only_as_long_as_that_is_so(tm
         kept = sessions.relay.mirror(log.session_id or "", log.exchange_id, USER.id)
         kept.end_with(final)
         reader = kept.follow(0, lambda: None)
+        with sessions.store.away():
+            assert await sessions.orchestrator.view(USER, log.exchange_id) is kept, "it is shown as it is"
         workshop.hold.released.set()
         await sessions.ask("Thank you", session_id=log.session_id)
         viewed = await sessions.orchestrator.view(USER, log.exchange_id)

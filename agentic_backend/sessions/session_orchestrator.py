@@ -107,7 +107,7 @@ class SessionOrchestrator:
             return await self._waiting.decide(user, session_id, exchange_id, payload, tokens)
 
         # Its answer was promised when it was admitted.
-        return await asyncio.shield(self._relay.admit(user.id, decide, goes_on=True))
+        return await self._admit(user, decide, goes_on=True)
 
     async def resume(self, user: User, exchange_id: str, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         """Resume an interrupted exchange, and return the new log. Raises as Resumption.resume does, and TooManyRuns."""
@@ -127,8 +127,7 @@ class SessionOrchestrator:
             await self._check_budget_of(user, exchange_id)
             return await begin()
 
-        # Shielded: it begins even if its client disconnects.
-        return await asyncio.shield(self._relay.admit(user.id, begin_within_limits))
+        return await self._admit(user, begin_within_limits)
 
     async def view(self, user: User, exchange_id: str, session_id: str | None = None) -> ExchangeLog:
         """The log of an exchange; if its events are no longer kept, only its final. Raises ExchangeNotFound."""
@@ -209,6 +208,12 @@ class SessionOrchestrator:
         record = await self._store.get_exchange(exchange_id) if self._budgets else None
         if record is not None and record.user_id == user.id:
             await self._budgets.check(user.id, self._budgets.paying_group(Payer.of(record).groups))
+
+    async def _admit(
+        self, user: User, work: Callable[[], Coroutine[Any, Any, ExchangeLog]], *, goes_on: bool = False
+    ) -> ExchangeLog:
+        # Shielded: the work completes even if its client disconnects.
+        return await asyncio.shield(self._relay.admit(user.id, work, goes_on=goes_on))
 
     async def _begin(self, user: User, turn: Turn, tokens: Tokens | None, request_id: str) -> ExchangeLog:
         self._ask_rate.count(user.id)

@@ -17,8 +17,8 @@ const STEPS = new Set(["tool", "thought", "observation", "activity"]);
 /**
  * The items of an exchange as `{before, run, after}`; `run`, null where no tool was called, is
  * `{steps, tools, experts, names, running, startedAt, endedAt, waitedMs, media, said}`: the tree, how many tools were
- * called, the agents that were asked, the names of agents by id as far as the run tells them, the call that is running, the times, what tools gave to be looked at, and the words that
- * stand beside it while nothing newer is said.
+ * called, the agents that were asked, the names of agents by id as far as the run tells them, the call that is running,
+ * the times, what tools gave to be looked at, and the words that stand beside it while nothing newer is said.
  */
 export function runOf(exchange, items) {
   if (!items.some(({ kind }) => kind === "tool")) return { before: items, run: null, after: [] };

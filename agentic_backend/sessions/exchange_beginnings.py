@@ -8,7 +8,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import SessionBusy
+from agentic_backend.errors import ApprovalNotFound, SessionBusy
 from agentic_backend.exchange.launcher import check_context
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
@@ -29,6 +29,7 @@ from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.titles import provisional_title
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.sessions.user_limits import UserLimits
+from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked, Written
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageRecord, SessionRecord, place
 from agentic_backend.tracing.origin import current_origin, written
@@ -46,6 +47,7 @@ class ExchangeBeginnings:
         ends: SessionEnds,
         farewell: Farewell,
         attachments: Attachments,
+        waiting: WaitingExchanges,
     ) -> None:
         self._instance = services.instance
         self._store = services.store
@@ -61,6 +63,7 @@ class ExchangeBeginnings:
         self._ends = ends
         self._farewell = farewell
         self._attachments = attachments
+        self._waiting = waiting
 
     async def query(self, user: User, turn: Turn, request_id: str) -> ExchangeStart:
         """Begin a query, of which nothing is stored. Raises as `AgentsInScope.get` does, and BudgetExceeded."""
@@ -76,9 +79,10 @@ class ExchangeBeginnings:
 
     async def in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
         """Begin the exchange in a session, new or not. Raises what `begin_exchange` raises, and TooManyRuns."""
-        await self._user_limits.check_waiting(user.id)
-        session, found = await self._session_for(user, turn)
         is_new, quits = turn.session_id is None, asks_to_quit(turn.parts)
+        if not quits:
+            await self._user_limits.check_waiting(user.id)
+        session, found = await self._session_for(user, turn)
         if not quits:
             await self._check_budget(user, found.scope)
             await self._ends.check_limits(user, session, found.effective, turn.client_exchange_id)
@@ -174,14 +178,33 @@ class ExchangeBeginnings:
             return await self._store.begin_exchange(exchange, message, new_session, trail=opening.trail)
         except SessionBusy:
             session = await owned_session(self._store, exchange.user_id, exchange.session_id)
-            if not await self._end_if_left(session.active_exchange_id):
+            active = session.active_exchange_id or ""
+            is_ended = await self._end_if_left(active) or (
+                asks_to_quit(message.parts) and await self._stop_waiting(active)
+            )
+            if not is_ended:
                 raise
             return await self._store.begin_exchange(exchange, message, new_session, trail=opening.trail)
 
-    async def _end_if_left(self, exchange_id: str | None) -> bool:
+    async def _end_if_left(self, exchange_id: str) -> bool:
         """End an exchange that the store has begun but that never ran, because the store's answer got lost."""
-        record = await self._left(exchange_id or "")
+        record = await self._left(exchange_id)
         return record is not None and await self._recovery.recover(record)
+
+    async def _stop_waiting(self, exchange_id: str) -> bool:
+        """Stop an exchange that waits for a person, who leaves instead; False if it does not wait."""
+        record = await self._store.get_exchange(exchange_id)
+        if record is None or record.status is not ExchangeStatus.AWAITING_HUMAN:
+            return False
+        if (pausing := self._relay.running(exchange_id)) is not None:
+            # Its pause is stored, but its task does not know yet.
+            await pausing.settled.wait()
+        try:
+            await self._waiting.stop(record)
+        except ApprovalNotFound:
+            # It has continued since it was read.
+            return False
+        return True
 
     async def _left(self, exchange_id: str) -> ExchangeRecord | None:
         """The exchange, if this instance owns it but does not run it."""

@@ -74,6 +74,7 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
         ends=ends,
         farewell=Farewell(settings.sessions.farewell),
         attachments=attachments,
+        waiting=waiting,
     )
     return WiredExchanges(
         in_scope=in_scope,

@@ -9,19 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
 from services.mongodb import fresh_database
 from support.connected_sessions import connected
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import echoing_graph, entry_of
-from support.sessions import USER, Sessions, events_of, open_sessions
+from support.sessions import USER, Sessions, events_of, open_sessions, until
 
+from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog import SessionLimits
 from agentic_backend.auth.user import User
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.sessions import SessionsSettings
-from agentic_backend.errors import SessionBusy, SessionCompleted, StoreUnavailable
+from agentic_backend.errors import SessionBusy, SessionCompleted, StoreUnavailable, TooManyRuns
 from agentic_backend.protocol.events import SessionChanged
-from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.sessions.housekeeping import inactivity
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
@@ -50,14 +55,18 @@ def ended() -> Ended:
 
 @asynccontextmanager
 async def opened(
-    directory: Path, mongodb: str | None, ended: Ended, agents: Mapping[str, object]
+    directory: Path,
+    mongodb: str | None,
+    ended: Ended,
+    agents: Mapping[str, object],
+    limits: LimitsSettings | None = None,
 ) -> AsyncIterator[Sessions]:
     async with AsyncExitStack() as stack:
         database = None
         if mongodb is not None:
             database = await MongoStore.open(await stack.enter_async_context(fresh_database(mongodb)), timeout_s=20)
         ending = SessionsSettings(farewell=FAREWELL)
-        sessions = open_sessions(directory, agents, database=database, ending=ending, on_ended=ended)
+        sessions = open_sessions(directory, agents, database=database, ending=ending, on_ended=ended, limits=limits)
         yield await stack.enter_async_context(sessions)
 
 
@@ -110,6 +119,42 @@ async def test_quit_waits_for_what_runs(tmp_path: Path, ended: Ended, hold: Hold
         assert (await sessions.session(running.session_id)).state is SessionState.ACTIVE
         hold.released.set()
         await events_of(running)
+
+
+def asking_graph() -> CompiledGraph:
+    async def ask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(interrupt({"question": "Which one?"}))]}
+
+    return StateGraph(MessagesState).add_node("ask", ask).add_edge(START, "ask").compile()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_quit_ends_a_session_that_waits_for_a_person(
+    tmp_path: Path, mongodb: str | None, ended: Ended, *, restarts: bool
+) -> None:
+    agents = {"asking": asking_graph()}
+    async with AsyncExitStack() as stack:
+        sessions = await stack.enter_async_context(opened(tmp_path, mongodb, ended, agents))
+        waiting = await sessions.begin("hello")
+        await until(waiting, "awaiting_human")
+        if restarts and mongodb is None:
+            sessions = await stack.enter_async_context(opened(tmp_path, mongodb, ended, agents))
+        final = (await sessions.ask("quit", session_id=waiting.session_id))[-1]
+        assert (final["status"], final["session"]["state"]) == ("ok", "completed")
+        assert texts_of(final["messages"]) == ["quit", FAREWELL]
+        assert (await sessions.record(waiting.exchange_id)).status is ExchangeStatus.STOPPED
+        assert ended == [waiting.session_id]
+
+
+async def test_quit_is_possible_for_whom_too_much_waits(tmp_path: Path, ended: Ended) -> None:
+    agents = {"asking": asking_graph()}
+    async with opened(tmp_path, None, ended, agents, LimitsSettings(waiting_per_user=1)) as sessions:
+        waiting = await sessions.begin("hello")
+        await until(waiting, "awaiting_human")
+        with pytest.raises(TooManyRuns):
+            await sessions.begin("hello")
+        final = (await sessions.ask("quit", session_id=waiting.session_id))[-1]
+        assert (final["status"], final["session"]["state"]) == ("ok", "completed")
 
 
 async def test_the_agents_of_an_ended_session_are_closed(tmp_path: Path, ended: Ended) -> None:

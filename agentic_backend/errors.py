@@ -123,6 +123,16 @@ class SessionCompleted(AgenticError):
     default = "The session is completed."
 
 
+class AssignmentNotOpen(AgenticError):
+    code, http_status, whose, retryable = "assignment_not_open", 403, "client", False
+    default = "The assignment is not open yet."
+
+
+class AssignmentClosed(AgenticError):
+    code, http_status, whose, retryable = "assignment_closed", 403, "client", False
+    default = "The assignment is closed."
+
+
 class SessionBusy(AgenticError):
     code, http_status, whose = "session_busy", 409, "client"
     default = "An exchange runs or waits in this session."

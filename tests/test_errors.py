@@ -18,6 +18,8 @@ CONTRACT = {
     "agent_conflict": (409, "client", False),
     "agent_invalid": (422, "client", False),
     "session_completed": (409, "client", False),
+    "assignment_not_open": (403, "client", False),
+    "assignment_closed": (403, "client", False),
     "session_busy": (409, "client", True),
     "attachment_not_found": (404, "client", False),
     "attachment_sent": (409, "client", False),

@@ -21,7 +21,13 @@ from agentic_backend.protocol.scopes import ScopeKind
 _CACHED = 4_096
 _BEFORE_AGENT: Sequence[ScopeKind] = ("organisation",)
 _AFTER_AGENT: Sequence[ScopeKind] = ("class", "task", "assignment")
-_NAMES = ("model", "chat_profile", *(f"limits.{name}" for name in ScopeLimits.model_fields))
+_NAMES = (
+    "model",
+    "chat_profile",
+    "available_at",
+    "closes_at",
+    *(f"limits.{name}" for name in ScopeLimits.model_fields),
+)
 
 _Levels = dict[str, list[LevelValue]]
 
@@ -64,6 +70,8 @@ class Cascade:
             chat_profile=values["chat_profile"] or "default",
             max_messages=values["limits.max_messages"],
             max_duration_s=values["limits.max_duration_s"],
+            available_at=values["available_at"],
+            closes_at=values["closes_at"],
             modules={name.removeprefix("modules."): is_on for name, is_on in values.items() if _is_module(name)},
             prompts=prompt_texts(applying),
             levels=levels,

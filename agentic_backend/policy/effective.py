@@ -5,8 +5,10 @@ Each value comes from the most specific level that has it; `levels` says what th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from agentic_backend.errors import AssignmentClosed, AssignmentNotOpen
 from agentic_backend.policy.section import Section
 
 
@@ -33,6 +35,10 @@ class Effective:
     """Messages that the session's user may send."""
     max_duration_s: float | None = None
     """How long a session may last, from its beginning."""
+    available_at: datetime | None = None
+    """When the assignment opens."""
+    closes_at: datetime | None = None
+    """When the assignment closes."""
     modules: Mapping[str, bool] = field(default_factory=dict)
     """Modules that are switched on or off, by name; all others are as modules.yaml says."""
     prompts: Sequence[Section] = ()
@@ -42,3 +48,15 @@ class Effective:
     @property
     def limits_sessions(self) -> bool:
         return self.max_messages is not None or self.max_duration_s is not None
+
+    def check_open(self, at: datetime) -> None:
+        """Raise AssignmentNotOpen, with the time until it opens, or AssignmentClosed."""
+        if self.available_at is not None and at < self.available_at:
+            wait_s = (self.available_at - at).total_seconds()
+            raise AssignmentNotOpen(f"The assignment opens at {_shown(self.available_at)}.", retry_after_s=wait_s)
+        if self.closes_at is not None and at >= self.closes_at:
+            raise AssignmentClosed(f"The assignment has closed at {_shown(self.closes_at)}.")
+
+
+def _shown(time: datetime) -> str:
+    return time.isoformat(sep=" ", timespec="minutes")

@@ -48,11 +48,15 @@ class UserFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScopeOf:
-    """One scope that the session is in. `settings` are those of the scope, such as an assignment's instructions."""
+    """One scope that the session is in. `settings` are those of the scope, such as an assignment's instructions.
+
+    `path` is the place of an organisation in the tree of groups, such as `/schools/acme`; None for other scopes.
+    """
 
     id: str
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    path: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", read_only(self.settings))

@@ -4,12 +4,23 @@ Pure. An entry that has a problem stops the start: without it, the rules of an o
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles
@@ -23,6 +34,25 @@ from agentic_backend.protocol.scopes import ScopeKind
 SessionSeconds = Annotated[float, Field(gt=0, le=31_536_000)]
 PromptLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
 Topic = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+def _moment(value: object) -> object:
+    """YAML has times of its own; in quotes they are texts. Without a zone nobody knows which moment is meant."""
+    with suppress(ValueError):
+        value = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if value is None or (isinstance(value, datetime) and value.tzinfo is not None):
+        return value
+    raise ValueError(f"expected a time with its zone, such as 2026-03-01T08:00:00+01:00, found {str(value)[:100]}")
+
+
+def _group_path(value: str) -> str:
+    if not re.fullmatch(r"(/[^/\x00-\x1f]+)+", value):
+        raise ValueError("expected a path, such as /schools/acme")
+    return value
+
+
+GroupPath = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_group_path)]
+Moment = Annotated[datetime | None, BeforeValidator(_moment)]
 
 FILES_KEYS: Mapping[str, str] = {
     "organisation": "organisations",
@@ -94,6 +124,11 @@ class ScopeEntry(_Part):
         return {}
 
     @property
+    def own_values(self) -> Sequence[str]:
+        """The names of the values at the entry itself that it may set."""
+        return ("model", "chat_profile")
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """What its people may be told: its name, and what it asks for."""
         told = {"name": self.name, **self.prompts.model_dump(include={"instructions", "topics", "rules"})}
@@ -102,13 +137,19 @@ class ScopeEntry(_Part):
     @property
     def set_values(self) -> Iterator[tuple[str, Any]]:
         """What it sets, by dotted name; a value may be None."""
-        for name in ("model", "chat_profile"):
+        for name in self.own_values:
             if name in self.model_fields_set:
                 yield name, getattr(self, name)
         for section in ("limits", "prompts"):
             part: BaseModel = getattr(self, section)
             yield from ((f"{section}.{name}", getattr(part, name)) for name in sorted(part.model_fields_set))
         yield from ((f"modules.{name}", is_on) for name, is_on in self.modules.items())
+
+
+class OrganisationEntry(ScopeEntry):
+    """`path` is its place in the tree of groups, as the identity provider writes it, such as `/schools/acme`."""
+
+    path: GroupPath | None = None
 
 
 class ClassEntry(ScopeEntry):
@@ -120,8 +161,28 @@ class ClassEntry(ScopeEntry):
 
 
 class AssignmentEntry(ClassEntry):
+    """From `available_at` on, and before `closes_at`, its people may ask in it."""
+
     task: ScopeId | None = None
     class_: ScopeId | None = Field(None, alias="class")
+    available_at: Moment = None
+    closes_at: Moment = None
+    _hours: ClassVar = ("available_at", "closes_at")
+
+    @model_validator(mode="after")
+    def _opens_before_it_closes(self) -> Self:
+        if self.available_at is not None and self.closes_at is not None and self.available_at >= self.closes_at:
+            raise ValueError("available_at must be before closes_at")
+        return self
+
+    @property
+    def own_values(self) -> Sequence[str]:
+        return (*super().own_values, *self._hours)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        hours = {name: getattr(self, name) for name in self._hours}
+        return {**super().facts, **{name: time.isoformat() for name, time in hours.items() if time is not None}}
 
     @property
     def parents(self) -> Mapping[ScopeKind, str]:
@@ -134,7 +195,7 @@ class AssignmentEntry(ClassEntry):
 
 
 class _File(_Part):
-    organisations: dict[ScopeId, ScopeEntry] = Field(default_factory=dict)
+    organisations: dict[ScopeId, OrganisationEntry] = Field(default_factory=dict)
     classes: dict[ScopeId, ClassEntry] = Field(default_factory=dict)
     tasks: dict[ScopeId, ScopeEntry] = Field(default_factory=dict)
     assignments: dict[ScopeId, AssignmentEntry] = Field(default_factory=dict)

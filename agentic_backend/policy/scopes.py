@@ -82,6 +82,9 @@ class Scopes:
         if scope_id is None:
             return None
         entry = self._policies.entry(kind, scope_id)
+        # Without a path of its own it stands at the top of the tree.
+        path = (getattr(entry, "path", None) or f"/{scope_id}") if kind == "organisation" else None
         if entry is None:
-            return ScopeOf(scope_id, scope_id)
-        return ScopeOf(scope_id, entry.name or scope_id, entry.model_dump(exclude_unset=True, exclude={"access"}))
+            return ScopeOf(scope_id, scope_id, path=path)
+        settings = entry.model_dump(exclude_unset=True, exclude={"access"})
+        return ScopeOf(scope_id, entry.name or scope_id, settings, path)

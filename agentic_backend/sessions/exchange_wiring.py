@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.closing import Closing
 from agentic_backend.exchange.compactor import Compactor
@@ -13,7 +11,6 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.cascade import Cascade
-from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.sessions.asked_sessions import AskedSessions
@@ -49,7 +46,7 @@ class WiredExchanges:
 
 def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
     settings, store, relay, kpi = parts.settings, parts.store, parts.relay, parts.kpi
-    in_scope = _agents_in_scope(parts.agents, parts.policies, settings.limits)
+    in_scope = _agents_in_scope(parts)
     timeout_s = settings.limits.titles_timeout_s
     titles = Titles(parts.models, store, relay, kpi, parts.ledger, settings.titles, timeout_s)
     asked = AskedSessions(store, in_scope, parts.modules)
@@ -126,8 +123,9 @@ def _exchange_services(
     )
 
 
-def _agents_in_scope(agents: AgentManager, policies: Policies, limits: LimitsSettings) -> AgentsInScope:
+def _agents_in_scope(parts: ServerParts) -> AgentsInScope:
     """The agents, with the settings of the server where nothing else says otherwise."""
+    agents, policies, limits = parts.agents, parts.policies, parts.settings.limits
 
     def defaults() -> Mapping[str, Any]:
         return {
@@ -136,4 +134,4 @@ def _agents_in_scope(agents: AgentManager, policies: Policies, limits: LimitsSet
             "limits.run_s": limits.run_timeout_s,
         }
 
-    return AgentsInScope(agents, Scopes(policies), Cascade(policies, defaults))
+    return AgentsInScope(agents, Scopes(policies), Cascade(policies, defaults), parts.store.now)

@@ -12,6 +12,7 @@ from uuid import uuid4
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import (
     ApprovalNotFound,
+    AssignmentClosed,
     BudgetExceeded,
     ExchangeNotFound,
     Overloaded,
@@ -76,7 +77,7 @@ class SessionOrchestrator:
             return await self.view(user, asked_before.exchange_id)
         try:
             return await self._begin_once(name, user, turn, tokens, request_id)
-        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded):
+        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded, AssignmentClosed):
             # The limits don't apply to a repeated ask.
             stored = await self._store.find_exchange(*name) if turn.client_exchange_id is not None else None
             if stored is None:

@@ -143,9 +143,9 @@ class SessionService:
         return await owned_session(self._store, user.id, session_id)
 
     async def settings_of(self, user: User, session_id: str) -> tuple[Session, AgentInScope]:
-        """The session, and its agent with the settings that apply. Raises the errors of `AgentsInScope.get`."""
+        """The session, and its agent with the settings that apply. Raises the errors of `AgentsInScope.seen`."""
         session = await owned_session(self._store, user.id, session_id)
-        return session.shown(), self._agents.get(session.agent_id, user, session.scope)
+        return session.shown(), self._agents.seen(session.agent_id, user, session.scope)
 
     async def messages(
         self, user: User, session_id: str, after_rank: int, limit: int

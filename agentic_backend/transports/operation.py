@@ -21,6 +21,8 @@ from agentic_backend.errors import (
     AgentUnavailable,
     ApprovalMismatch,
     ApprovalNotFound,
+    AssignmentClosed,
+    AssignmentNotOpen,
     AttachmentNotFound,
     AuthUnavailable,
     BadFrame,
@@ -84,7 +86,9 @@ class Streamed:
 BINARY = "application/octet-stream"
 """The media type of an answer that may have any."""
 
-OPENING = (AgentNotFound, AgentUnavailable)
+FINDING = (AgentNotFound, AgentUnavailable)
+"""The errors of an operation that looks at an agent."""
+OPENING = (*FINDING, AssignmentNotOpen, AssignmentClosed)
 """The errors of an operation that opens a session."""
 QUERYING = (*OPENING, TooManyRuns, Overloaded, BudgetExceeded, ShuttingDown)
 """The errors of an operation that begins an exchange without a session, before it has begun."""

@@ -9,7 +9,7 @@ from agentic_backend.policy.effective import LevelValue
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import OPENING, Operation
+from agentic_backend.transports.operation import FINDING, Operation
 from agentic_backend.transports.rest import PREFIX
 
 _PROMPTS = "prompts."
@@ -47,7 +47,7 @@ class SessionConfigApi:
         self._door = services
 
     def operations(self) -> list[Operation]:
-        path, errors = f"{PREFIX}/sessions/{{id}}/config", (SessionNotFound, *OPENING)
+        path, errors = f"{PREFIX}/sessions/{{id}}/config", (SessionNotFound, *FINDING)
         return [Operation("GET", path, self.get_session_config, errors=errors)]
 
     async def get_session_config(self, user: User, id: str) -> SessionConfigView:

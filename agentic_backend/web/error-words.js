@@ -24,6 +24,8 @@ const SENTENCES = {
   not_found: "This does not exist.",
   method_not_allowed: "This can't be done here.",
   session_completed: "This conversation is completed.",
+  assignment_not_open: "The assignment is not open yet.",
+  assignment_closed: "The assignment is closed.",
   session_busy: "Something still runs in this conversation.",
   approval_not_found: "Nothing waits for this decision any more.",
   approval_mismatch: "The arguments are not those that were shown.",

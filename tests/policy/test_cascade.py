@@ -14,6 +14,7 @@ from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.errors import Forbidden
 from agentic_backend.policy.cascade import Cascade
+from agentic_backend.policy.hook_context import ScopeOf
 from agentic_backend.policy.policies_file import KnownNames, read_policies
 from agentic_backend.policy.scopes import Scopes
 
@@ -28,6 +29,7 @@ organisations:
     limits: {max_messages: 10, run_s: 60}
     modules: {words: true, pii: true}
     prompts: {guidance: Be brief., topics: [Rome, Carthage]}
+    path: /schools/omega
 classes:
   c: {organisation: o, access: {groups: [/teachers], roles: [tutor]}}
   d: {organisation: o}
@@ -141,7 +143,9 @@ def test_an_assignment_brings_its_class_task_and_organisation(tmp_path: Path) ->
     assert scopes.of(user_with(roles=frozenset({"tutor"})), {"assignment": "a"}) == EVERYWHERE
     facts = scopes.facts(EVERYWHERE)
     assert facts.assignment is not None and facts.group is not None
-    assert (facts.assignment.name, facts.group.name) == ("Essay 3", "Omega")
+    assert (facts.assignment.name, facts.group.name, facts.group.path) == ("Essay 3", "Omega", "/schools/omega")
+    assert facts.assignment.path is None
+    assert scopes.facts({"organisation": "none"}).group == ScopeOf("none", "none", path="/none")
     assert facts.assignment.settings["prompts"] == {"instructions": "Write about Hannibal."}
 
 

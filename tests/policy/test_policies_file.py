@@ -1,5 +1,6 @@
 """The policies file: what it may say, and where its problems are."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
 
 KNOWN = KnownNames(models={"default", "small"}, chat_profiles={"default", "compact"}, modules={"words"})
+
+CLOSES_AT = "assignments.a.closes_at: expected a time with its zone, such as 2026-03-01T08:00:00+01:00, found"
 
 
 def written(directory: Path, text: str) -> Path:
@@ -44,9 +47,37 @@ def test_null_is_a_value_and_an_absent_key_is_none(tmp_path: Path) -> None:
     assert entry is not None and dict(entry.set_values) == {"limits.max_messages": None}
 
 
+def test_an_assignment_has_hours_and_an_organisation_a_path(tmp_path: Path) -> None:
+    text = "assignments:\n  a:\n    available_at: 2026-03-01T08:00:00+01:00\n    closes_at: 2026-03-02T08:00:00Z\n"
+    policies = read_policies(written(tmp_path, text + "organisations:\n  o: {path: /schools/o}\n"), KNOWN)
+    entry = policies.entry("assignment", "a")
+    assert entry is not None
+    opens, closes = datetime(2026, 3, 1, 7, tzinfo=UTC), datetime(2026, 3, 2, 8, tzinfo=UTC)
+    assert dict(entry.set_values) == {"available_at": opens, "closes_at": closes}
+    assert policies.line_of("assignment", "a", "closes_at") == 4
+    organisation = policies.entry("organisation", "o")
+    assert organisation is not None and organisation.model_dump(exclude_unset=True) == {"path": "/schools/o"}
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("assignments:\n  a: {closes_at: 2026-03-01T08:00:00}\n", f"2:18: {CLOSES_AT} 2026-03-01 08:00:00"),
+        ("assignments:\n  a: {closes_at: 2026-03-01}\n", f"2:18: {CLOSES_AT} 2026-03-01"),
+        ("assignments:\n  a: {closes_at: soon}\n", f"2:18: {CLOSES_AT} soon"),
+        (
+            "assignments:\n  a: {available_at: 2026-03-01T08:00:00Z, closes_at: 2026-03-01T08:00:00Z}\n",
+            "2:6: assignments.a: available_at must be before closes_at",
+        ),
+        (
+            "classes:\n  a: {closes_at: 2026-03-01T08:00:00Z}\n",
+            "2:7: classes.a.closes_at: unknown key 'closes_at'; the keys here are name, access, model, chat_profile, "
+            "limits, modules, prompts, organisation",
+        ),
+        (
+            "organisations:\n  o: {path: schools/o}\n",
+            "2:13: organisations.o.path: expected a path, such as /schools/acme",
+        ),
         ("tasks:\n  t: {model: smal}\n", "2:14: tasks.t.model: there is no model 'smal'; did you mean 'small'?"),
         (
             "tasks:\n  t:\n    chat_profile: compcat\n",

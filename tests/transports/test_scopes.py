@@ -10,6 +10,7 @@ from support.chat_client import chat
 from support.hostile_modules import entry
 from support.rest_client import error_of, rest, sse_events
 from support.running_server import ASSISTANT, RunningServer, running_server
+from support.tool_sessions import tool_client
 
 POLICIES = {
     "organisations": {"acme": {"limits": {"max_messages": 9}, "prompts": {"guidance": "Be brief."}}},
@@ -19,7 +20,9 @@ POLICIES = {
             "chat_profile": "compact",
             "limits": {"max_messages": 1},
             "prompts": {"instructions": "An essay about Hannibal."},
-        }
+        },
+        "later": {"available_at": "2999-01-01T00:00:00Z"},
+        "past": {"closes_at": "2000-01-01T00:00:00Z"},
     },
 }
 BRIEF = {**ASSISTANT, "id": "brief", "default": False, "session_limits": {"max_messages": 5}}
@@ -48,6 +51,27 @@ async def test_a_scope_that_the_user_may_not_use_is_refused_at_every_door(scoped
                 assert (response.status_code, error_of(response)["code"]) == (403, "forbidden")
         response = await http.post("/sessions", json={"scope": {"planet": "mars"}})
         assert (response.status_code, error_of(response)["code"]) == (400, "bad_frame")
+
+
+@pytest.mark.parametrize(("assignment", "code"), [("later", "assignment_not_open"), ("past", "assignment_closed")])
+async def test_an_assignment_that_is_not_open_is_refused_at_every_door(
+    scoped: RunningServer, assignment: str, code: str
+) -> None:
+    scope = {"assignment": assignment}
+    async with rest(scoped) as http, tool_client(scoped) as tools, chat(scoped.address) as client:
+        for mode in ("chat", "query"):
+            await client.send({"message": "hello", "scope": scope, "mode": mode})
+            assert (await client.until("error"))["code"] == code
+        for path, body in (("/sessions", {}), ("/chatbot/session", {}), ("/query", {"content": "hello"})):
+            response = await http.post(path, json={**body, "scope": scope})
+            assert (response.status_code, error_of(response)["code"]) == (403, code)
+            assert ("retry_after_s" in error_of(response)) == (assignment == "later")
+        response = await tools.post("/sessions", json={"toolId": "assistant", "assignmentId": assignment})
+        assert (response.status_code, response.json()["code"], response.json()["category"]) == (
+            403,
+            code,
+            "authorization",
+        )
 
 
 async def test_what_applies_comes_from_the_scope_of_the_session(scoped: RunningServer) -> None:

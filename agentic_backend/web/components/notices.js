@@ -77,6 +77,7 @@ const NEXT_STEPS = {
   limit_reached: "Ask for less at once, or begin a new conversation.",
   budget_exceeded: "Wait until the budget is renewed, or ask who runs this server.",
   session_completed: "Begin a new conversation.",
+  assignment_closed: "Begin a new conversation.",
   model_quota: "Ask who runs this server: the quota has to be raised.",
   model_refused_key: "Ask who runs this server: the key has to be changed.",
   model_not_found: "Ask who runs this server: the model's name has to be changed.",

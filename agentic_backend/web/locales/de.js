@@ -355,6 +355,8 @@ export default {
   "The answer was interrupted.": "Die Antwort wurde unterbrochen.",
   "The arguments are not those that were shown.": "Die Argumente sind nicht die angezeigten.",
   "The arguments must be a JSON object.": "Die Argumente müssen ein JSON-Objekt sein.",
+  "The assignment is closed.": "Die Aufgabe ist geschlossen.",
+  "The assignment is not open yet.": "Die Aufgabe ist noch nicht geöffnet.",
   "The browser doesn't allow notifications of this page.": "Der Browser erlaubt keine Mitteilungen dieser Seite.",
   "The browser finds only what is near. Ctrl+K searches all conversations.":
     "Der Browser findet nur, was in der Nähe ist. Strg+K durchsucht alle Unterhaltungen.",

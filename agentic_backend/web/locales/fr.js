@@ -356,6 +356,8 @@ export default {
   "The answer was interrupted.": "La réponse a été interrompue.",
   "The arguments are not those that were shown.": "Les arguments ne sont pas ceux qui ont été affichés.",
   "The arguments must be a JSON object.": "Les arguments doivent être un objet JSON.",
+  "The assignment is closed.": "Le devoir est fermé.",
+  "The assignment is not open yet.": "Le devoir n’est pas encore ouvert.",
   "The browser doesn't allow notifications of this page.":
     "Le navigateur n'autorise pas les notifications de cette page.",
   "The browser finds only what is near. Ctrl+K searches all conversations.":

@@ -31,6 +31,7 @@ Called once for each session, or never if the process dies just then.
 class EndReason(StrEnum):
     ASKED = "asked"
     QUIT = "quit"
+    SUBMITTED = "submitted"
     INACTIVE = "inactive"
     MAX_MESSAGES = "max_messages"
     MAX_DURATION = "max_duration_s"

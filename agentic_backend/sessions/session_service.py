@@ -6,6 +6,7 @@ Every method checks that the session is the user's, and raises SessionNotFound i
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
-from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session
+from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, SessionState
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange, owned_session
@@ -40,7 +41,7 @@ from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
 _STOP_S = 60
-_EXCHANGES_PER_READ = 100
+_EXCHANGES_PER_READ = _SESSIONS_PER_READ = 100
 PAGE_BYTES = 1024 * 1024
 """The most bytes of a page of messages, unless a single message has more."""
 # How many searches, each over all texts of its user, run at once, and how long in seconds one waits for others.
@@ -178,6 +179,27 @@ class SessionService:
         await owned_session(self._store, user.id, session_id)
         completed = await self._ends.end(session_id, EndReason.ASKED, user, lambda: self._stop(user, session_id))
         return completed.shown()
+
+    async def complete_submitted(
+        self, user: User, assignment_id: str, submission_id: str | None
+    ) -> Sequence[SessionRecord]:
+        """Complete the user's sessions of an assignment that is submitted: all, or those of one submission.
+
+        A session that was opened without a submission belongs to each.
+        """
+        completed: list[SessionRecord] = []
+        query = SessionQuery(user_id=user.id, state=SessionState.ACTIVE, limit=_SESSIONS_PER_READ)
+        while True:
+            page = await self._store.list_sessions(query)
+            for session in page.sessions:
+                in_it = self._agents.scope_of(session, user).get("assignment") == assignment_id
+                if in_it and (submission_id is None or session.submission_id in (None, submission_id)):
+                    with suppress(SessionNotFound):
+                        stop = partial(self._stop, user, session.id)
+                        completed.append(await self._ends.end(session.id, EndReason.SUBMITTED, user, stop))
+            if page.next_cursor is None:
+                return completed
+            query = replace(query, cursor=page.next_cursor)
 
     async def cancel(self, user: User, session_id: str) -> bool:
         """Stop the running or waiting exchange and wait for its end; False if there was none."""

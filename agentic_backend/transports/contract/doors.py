@@ -17,7 +17,11 @@ DOORS = (
     Door("websocket", ("/agentic/v1/chatbot/query/ws",), "Chat Protocol v2 over a WebSocket.", "chat.v2"),
     Door("rest", ("/agentic/v1",), "REST calls, and exchanges as server-sent events of Chat Protocol v2."),
     Door("classic", ("/agentic/v1/chatbot",), "Chat pages and scripts that were written for Fred up to version 1.5."),
-    Door("session-stream", ("/sessions", "/admin/sessions"), "Sessions, and answers as five server-sent events."),
+    Door(
+        "session-stream",
+        ("/sessions", "/submissions", "/admin/sessions"),
+        "Sessions, and answers as five server-sent events.",
+    ),
     Door("chat-runs", ("/api/chat",), "Runs that a client starts, decides on and resumes by their names."),
     Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),
 )

@@ -19,6 +19,8 @@ _NAMED: dict[str, Any] = {
     "session_id": "5b1f0c",
     "exchange_id": "9d27aa",
     "client_exchange_id": "my-exchange-1",
+    "assignment_id": "essay-3",
+    "submission_id": "submission-7",
     "request_id": "4f7c19",
     "interrupt_id": "i_2",
     "call_id": "call_1",

@@ -13,6 +13,7 @@ from agentic_backend.protocol.messages import (
     ChatMessage,
     FinishReason,
     Role,
+    Session,
     SessionState,
     Timestamp,
 )
@@ -25,7 +26,7 @@ from agentic_backend.transports.session_stream.events import ToolCall, ToolResul
 
 
 class OpenToolSession(CamelBody):
-    """What a new session begins with. `submissionId` is kept with the session and shown with it, no more."""
+    """What a new session begins with. `submissionId` is kept with the session and shown with it."""
 
     tool_id: Id
     assignment_id: Id | None = None
@@ -37,6 +38,13 @@ class SendContent(CamelBody):
 
     content: str = Field(min_length=1, repr=False)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
+
+
+class Submitted(CamelBody):
+    """What was submitted; without a `submissionId`, all that belongs to the assignment."""
+
+    assignment_id: Id
+    submission_id: Id | None = None
 
 
 class OpenedToolSession(CamelValue):
@@ -89,6 +97,16 @@ class CompletedToolSession(CamelValue):
     id: str
     state: SessionState = Field(examples=["completed"])
     ended_at: Timestamp | None
+
+    @classmethod
+    def of(cls, session: SessionRecord | Session) -> "CompletedToolSession":
+        return cls(id=session.id, state=session.state, ended_at=session.ended_at)
+
+
+class CompletedToolSessions(CamelValue):
+    """The sessions that a submission has completed."""
+
+    sessions: list[CompletedToolSession]
 
 
 class Cancelled(CamelValue):

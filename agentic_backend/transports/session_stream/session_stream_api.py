@@ -22,12 +22,14 @@ from agentic_backend.transports.session_stream.events import StreamEvent
 from agentic_backend.transports.session_stream.models import (
     Cancelled,
     CompletedToolSession,
+    CompletedToolSessions,
     ListToolSessions,
     OpenedToolSession,
     OpenToolSession,
     PageOfToolAudit,
     PageOfToolMessages,
     SendContent,
+    Submitted,
     ToolSession,
     ToolSessionAudit,
     ToolSessionAuditRecord,
@@ -65,6 +67,7 @@ class SessionStreamApi:
             ),
             _operation("GET", f"{path}/messages", self.list_tool_messages, answer=messages, errors=found),
             _operation("POST", f"{path}/complete", self.complete_tool_session, errors=found),
+            _operation("POST", "/submissions", self.submit_assignment),
             _operation("POST", f"{path}/cancel", self.cancel_tool_session, errors=found),
             _operation("GET", f"/admin{path}/audit", self.list_tool_audit, errors=found),
         ]
@@ -115,8 +118,12 @@ class SessionStreamApi:
 
     async def complete_tool_session(self, user: User, id: str, body: NoFields) -> CompletedToolSession:
         """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""
-        session = await self._door.sessions.complete(user, id)
-        return CompletedToolSession(id=session.id, state=session.state, ended_at=session.ended_at)
+        return CompletedToolSession.of(await self._door.sessions.complete(user, id))
+
+    async def submit_assignment(self, user: User, body: Submitted) -> CompletedToolSessions:
+        """Complete the caller's active sessions of an assignment, which is submitted. What runs in them is stopped."""
+        completed = await self._door.sessions.complete_submitted(user, body.assignment_id, body.submission_id)
+        return CompletedToolSessions(sessions=[CompletedToolSession.of(session) for session in completed])
 
     async def cancel_tool_session(self, user: User, id: str, body: NoFields) -> Cancelled:
         """Stop what runs in a session, on whichever instance. Answers when it has stopped."""

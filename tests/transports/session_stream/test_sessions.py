@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support.chat_client import chat
 from support.hostile_modules import MADE, Acting, entry
-from support.rest_client import messages_of, rest
+from support.rest_client import messages_of, metric_at, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 from support.tool_sessions import answer_in, conversation, history, opened, sending, sent, tool_client
@@ -76,6 +76,35 @@ async def test_an_assignment_decides_what_applies_and_both_ids_are_shown(server:
         refused = await http.post(f"/sessions/{created['id']}/messages", json={"content": "again"})
         assert (refused.status_code, refused.json()["category"]) == (409, "conflict")
         assert (await http.get(f"/sessions/{created['id']}")).json()["state"] == "completed"
+
+
+async def test_a_submission_completes_the_sessions_of_its_assignment(server: RunningServer) -> None:
+    async with tool_client(server) as http, tool_client(server, "dev:eve") as others:
+        of_it, without = (
+            await opened(http, assignmentId="essay", submissionId="s1"),
+            await opened(http, assignmentId="essay"),
+        )
+        waiting = await opened(http, "asking", assignmentId="essay", submissionId="s1")
+        await sent(http, waiting, "hello")
+        second = await opened(http, assignmentId="essay", submissionId="s2")
+        outside, foreign = await opened(http), await opened(others, assignmentId="essay", submissionId="s1")
+        answer = await http.post("/submissions", json={"assignmentId": "essay", "submissionId": "s1"})
+        assert answer.status_code == 200
+        assert {one["id"] for one in answer.json()["sessions"]} == {of_it, without, waiting}
+        assert all(one["state"] == "completed" and one["endedAt"] for one in answer.json()["sessions"])
+        for client, session_id, state in (
+            (http, waiting, "completed"),
+            (http, second, "active"),
+            (http, outside, "active"),
+            (others, foreign, "active"),
+        ):
+            assert (await client.get(f"/sessions/{session_id}")).json()["state"] == state
+        refused = await http.post(f"/sessions/{waiting}/messages", json={"content": "more"})
+        assert (refused.status_code, refused.json()["code"]) == (409, "session_completed")
+        [last] = (await http.post("/submissions", json={"assignmentId": "essay"})).json()["sessions"]
+        assert last["id"] == second
+        assert (await http.post("/submissions", json={"assignmentId": "essay"})).json() == {"sessions": []}
+        assert await metric_at(server.internal, 'chat_sessions_ended_total{reason="submitted"}') == 4
 
 
 @pytest.mark.parametrize("assignment_id", ["closed", "unknown"])

@@ -3,6 +3,8 @@
 from typing import Any
 
 Schema = dict[str, Any]
+_A_LIST: Schema = {"type": "array", "minItems": 1}
+_NO_LIST: Schema = {"anyOf": [{"type": "array", "maxItems": 0}, {"type": "null"}]}
 
 
 def names_something(schema: Schema) -> None:
@@ -13,6 +15,14 @@ def names_something(schema: Schema) -> None:
 def changes_something(schema: Schema) -> None:
     """A title, a mark, or several of them."""
     schema["anyOf"] = [_given("title"), _given("pinned", "boolean"), _given("archived", "boolean")]
+
+
+def message_or_messages(schema: Schema) -> None:
+    """A text, or a list of messages, and not both."""
+    schema["anyOf"] = [
+        _given("message") | {"properties": {"message": {"type": "string"}, "messages": _NO_LIST}},
+        {"required": ["messages"], "properties": {"messages": _A_LIST, "message": {"type": "null"}}},
+    ]
 
 
 def agent_and_session_of_an_ask(schema: Schema) -> None:

@@ -6,7 +6,7 @@ Only `validate_frame` accepts frames. Its errors name the field and the expected
 import json
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frame_rules import agent_and_session_of_an_ask, names_something
@@ -18,6 +18,16 @@ LONGEST_TOKEN = 16_384
 Token = Annotated[str, Field(min_length=1, max_length=LONGEST_TOKEN)]
 LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+
+
+def _whole(value: object) -> object:
+    """JSON has one kind of numbers: to it, 5.0 is an integer too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+IN_ANY_FORM = BeforeValidator(_whole)
+WholeNumber = Annotated[int, IN_ANY_FORM]
+"""A whole number of JSON, however it is written."""
 MOST_ATTACHMENTS = 100
 """The number of attachments that any server takes with an ask; `GET /info` tells how many this one takes."""
 Scope = dict[ScopeName, Id]
@@ -172,7 +182,7 @@ class Follow(_Target):
     """Follows one exchange, or a session's running exchange and all later ones."""
 
     type: Literal["follow"] = "follow"
-    after_seq: int = Field(default=0, ge=0, le=HIGHEST_SEQ)
+    after_seq: WholeNumber = Field(default=0, ge=0, le=HIGHEST_SEQ)
     """The seq of the last event that the client has of the exchange."""
 
 

@@ -40,12 +40,14 @@ class NumericalFigures(Span):
     precision: Precision = Field(Precision.HOUR, description="The length of a bucket.")
     agg: list[Annotated[str, WithJsonSchema({"type": "string", "pattern": _AGGREGATION})]] = Field(
         max_length=_AGGREGATIONS_AT_MOST,
+        json_schema_extra={"uniqueItems": True},
         description=f"Each `field:op`: a field of {', '.join(FIELDS)}, an op of {', '.join(OPERATIONS)}.",
         examples=[["latency_ms:p95"]],
     )
     groupby: list[Annotated[str, WithJsonSchema({"type": "string", "enum": list(GROUPS)})]] = Field(
         default_factory=list,
         max_length=len(GROUPS),
+        json_schema_extra={"uniqueItems": True},
         description=f"Each one of {', '.join(GROUPS)}.",
         examples=[["agent_id"]],
     )

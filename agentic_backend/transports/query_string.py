@@ -121,7 +121,13 @@ def _time(value: object) -> object:
         raise ValueError("expected a time such as 2026-01-31T00:00:00Z") from None
 
 
-Time = Annotated[datetime, BeforeValidator(_time), WithJsonSchema({"type": "string", "format": "date-time"})]
+_TIME = {
+    "type": "string",
+    "format": "date-time",
+    # With an offset in use, and of a year that has the same moment in UTC.
+    "pattern": "^(?!0000|0001|9999).*([Zz]|[+-](0[0-9]|1[0-3]):[0-5][0-9])$",
+}
+Time = Annotated[datetime, BeforeValidator(_time), WithJsonSchema(_TIME)]
 """A time in a query string, in UTC."""
 
 Name = Annotated[str, Field(max_length=LONGEST_ID)]
@@ -140,7 +146,22 @@ def _searchable(text: str) -> str:
     return text
 
 
-SearchText = Annotated[
-    str, AfterValidator(_searchable), WithJsonSchema({"type": "string", "maxLength": _SEARCH_CHARACTERS})
+def _words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected something to search for")
+    return _searchable(text)
+
+
+# Without control characters; the white space among them is accepted, but no use.
+_PRINTED = r"[^\u0000-\u001f\u007f-\u009f]"
+_SEARCHED = {"type": "string", "maxLength": _SEARCH_CHARACTERS}
+SearchText = Annotated[str, AfterValidator(_searchable), WithJsonSchema({**_SEARCHED, "pattern": f"^{_PRINTED}*$"})]
+"""What to search for; empty: nothing."""
+SearchWords = Annotated[
+    str,
+    AfterValidator(_words),
+    WithJsonSchema(
+        {**_SEARCHED, "minLength": 1, "pattern": rf"^{_PRINTED}*[^\s\u0000-\u001f\u007f-\u009f]{_PRINTED}*$"}
+    ),
 ]
-"""What to search for."""
+"""What to search for: at least one word."""

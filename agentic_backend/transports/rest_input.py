@@ -8,7 +8,15 @@ from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.protocol.frame_rules import changes_something
-from agentic_backend.protocol.frames import MOST_ATTACHMENTS, Frame, HumanDecisions, Id, Scope, first_problem
+from agentic_backend.protocol.frames import (
+    MOST_ATTACHMENTS,
+    Frame,
+    HumanDecisions,
+    Id,
+    Scope,
+    WholeNumber,
+    first_problem,
+)
 from agentic_backend.transports.json_object import decode_object
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -62,7 +70,7 @@ class ChangeSession(Frame):
 class ForkSession(Frame):
     """Where a branch begins to differ: the first rank of an exchange of the session, or its next rank."""
 
-    rank: int = Field(ge=0, le=2**53)
+    rank: WholeNumber = Field(ge=0, le=2**53)
 
 
 class SendMessage(Frame):

@@ -7,7 +7,6 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import Role, Session, Timestamp
 from agentic_backend.protocol.parts import Value, absent, text_of
 from agentic_backend.sessions.session_service import SessionService
@@ -15,7 +14,7 @@ from agentic_backend.sessions.snippets import Piece, marked, snippet_of
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.session_search import FoundPage, FoundSession, SessionSearch
 from agentic_backend.transports.operation import Operation
-from agentic_backend.transports.query_string import Cursor, PageSize, Query, SearchText
+from agentic_backend.transports.query_string import Cursor, PageSize, Query, SearchWords
 from agentic_backend.transports.rest import PREFIX
 
 _WORDS_AT_MOST = 10
@@ -24,7 +23,7 @@ _WORDS_AT_MOST = 10
 class SearchSessions(Query):
     """What to search for, and a page of what is found."""
 
-    q: SearchText = Field("", description="The words to search for, in any case and order; the first ten count.")
+    q: SearchWords = Field(description="The words to search for, in any case and order; the first ten count.")
     limit: Annotated[int, PageSize(50)] = 20
     cursor: Cursor | None = None
 
@@ -109,8 +108,6 @@ class SearchApi:
     async def search_sessions(self, user: User, query: SearchSessions) -> SearchView:
         """The caller's sessions that have the words, archived ones too, the most recently used first."""
         words = query.q.split()[:_WORDS_AT_MOST]
-        if not words:
-            raise BadFrame("q: expected something to search for")
         search = SessionSearch(user.id, words, query.limit, query.cursor)
         page = await self._sessions.search(search)
         # In a thread: messages may be large.

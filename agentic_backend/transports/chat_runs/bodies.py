@@ -2,8 +2,9 @@
 
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, model_validator
 
+from agentic_backend.protocol.frame_rules import message_or_messages
 from agentic_backend.protocol.frames import Frame, Id
 from agentic_backend.transports.camel_case import CamelBody
 
@@ -23,6 +24,8 @@ class StartRun(CamelBody):
     `conversationId` is a session's id; without it, a new session begins. `runId` is the client's name for the run: a
     run that is started again under the same name is shown, not repeated.
     """
+
+    model_config = ConfigDict(json_schema_extra=message_or_messages)
 
     message: str | None = Field(default=None, min_length=1, repr=False, examples=["What is the weather in Bern?"])
     messages: list[GivenMessage] = Field(default_factory=list, max_length=1_000, repr=False)

@@ -32,7 +32,7 @@ _SEQUENCES = {
     "application/yaml": "YAML. The schema is that of its value.",
     "application/x-ndjson": "Lines of JSON. The schema is that of one line.",
 }
-_BYTES = {"type": "string", "format": "binary"}
+_BYTES = {"type": "string", "format": "binary", "minLength": 1}
 _CONTENT = {"schema": _BYTES, "example": "Water freezes at 0 °C."}
 # Those of other examples, by what they name; of a session where there is none.
 _SESSION_ID = "5b1f0c"
@@ -139,7 +139,7 @@ class _Described:
     def _body(self, schema: JsonSchemaValue) -> Json:
         return {
             "description": self._told(schema),
-            "required": bool(self._examples.resolved(schema).get("required")),
+            "required": _needs_fields(self._examples.resolved(schema)),
             "content": {"application/json": self._content(schema)},
         }
 
@@ -174,9 +174,14 @@ class _Described:
         return {"schema": schema}
 
 
+def _needs_fields(schema: JsonSchemaValue) -> bool:
+    """Whether an empty object, as which an absent body counts, does not fit: it lacks a field, or one of several."""
+    return bool(schema.get("required")) or any("required" in branch for branch in schema.get("anyOf", ()))
+
+
 def _file(field: str) -> Json:
     """The multipart body with one file under this name."""
-    schema = {"type": "object", "properties": {field: _BYTES}, "required": [field]}
+    schema = {"type": "object", "properties": {field: _BYTES}, "required": [field], "additionalProperties": False}
     example = {field: _CONTENT["example"]}
     described = {"schema": schema, "encoding": {field: {"contentType": "*/*"}}, "example": example}
     return {"description": "One file.", "required": True, "content": {"multipart/form-data": described}}

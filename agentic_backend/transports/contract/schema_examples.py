@@ -121,10 +121,10 @@ class SchemaExamples:
         if "$ref" in schema:
             known = self._of_protocol.get(_name(schema))
             return known[0] if known else self.of(self.resolved(schema), name)
-        if branches := schema.get("oneOf") or schema.get("anyOf"):
-            return self.of(branches[0], name)
         if "properties" in schema:
             return self._of_object(schema)
+        if branches := schema.get("oneOf") or schema.get("anyOf"):
+            return self.of(branches[0], name)
         named, expected = _NAMED.get(_snake_case(name)), _PYTHON.get(schema.get("type", "string"))
         if expected is not None and isinstance(named, expected) and "$ref" not in schema.get("items", {}):
             return named

@@ -41,6 +41,8 @@ from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
 _STOP_S = 60
+# Whoever deletes does not wait for an instance that stands still: without its session an exchange can't write.
+_STOP_TO_DELETE_S = 3
 _EXCHANGES_PER_READ = _SESSIONS_PER_READ = 100
 PAGE_BYTES = 1024 * 1024
 """The most bytes of a page of messages, unless a single message has more."""
@@ -219,10 +221,17 @@ class SessionService:
     async def delete(self, user: User, session_id: str) -> None:
         """Stop what runs in the session and in its branches, close their agents, and delete all their data."""
         await owned_session(self._store, user.id, session_id)
-        await self._ends.end(session_id, EndReason.DELETED, user, partial(self._stop, user, session_id))
+        time = asyncio.get_running_loop().time
+        until = time() + _STOP_TO_DELETE_S
+
+        async def stop(each: str) -> None:
+            with suppress(Internal):
+                await self._stop(user, each, max(until - time(), 0))
+
+        await self._ends.end(session_id, EndReason.DELETED, user, partial(stop, session_id))
         for branch_id in await self._branch_ids(session_id):
             with suppress(SessionNotFound):
-                await self._ends.end(branch_id, EndReason.DELETED, user, partial(self._stop, user, branch_id))
+                await self._ends.end(branch_id, EndReason.DELETED, user, partial(stop, branch_id))
         await self.remove(user.id, session_id)
 
     async def remove(self, user_id: str, session_id: str) -> None:
@@ -261,7 +270,8 @@ class SessionService:
     async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
         return await owned_exchange(self._store, user.id, exchange_id)
 
-    async def _stop(self, user: User, session_id: str) -> bool:
+    async def _stop(self, user: User, session_id: str, patience_s: float = _STOP_S) -> bool:
+        """Stop what runs in the session; False if nothing does. Raises Internal if it doesn't end in time."""
         stopped = await self._orchestrator.stop(user, session_id, None)
         if not isinstance(stopped, ExchangeLog):
             return False
@@ -271,7 +281,7 @@ class SessionService:
         # As a reader: what runs elsewhere is looked up in the store for readers only.
         reader = stopped.follow(stopped.last_seq, lambda: None)
         try:
-            async with asyncio.timeout(_STOP_S):
+            async with asyncio.timeout(patience_s):
                 await stopped.wait_ended()
         except TimeoutError:
             raise Internal("The exchange did not end in time.") from None

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
-from agentic_backend.errors import Internal, SessionNotFound, StoreUnavailable
+from agentic_backend.errors import SessionNotFound, StoreUnavailable
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.session_service import SessionService
@@ -137,8 +137,8 @@ class UserDeletions:
     async def _delete_session(self, user_id: str, session_id: str) -> None:
         try:
             await self._sessions.delete(User(user_id, ""), session_id)
-        except (SessionNotFound, Internal):
-            # It was begun or deleted only half, or something in it doesn't stop: that can't write without its session.
+        except SessionNotFound:
+            # It was begun or deleted only half.
             await self._sessions.remove(user_id, session_id)
 
     async def _erased(self) -> bool:

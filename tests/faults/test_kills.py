@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from faults.sizes import SIZES
-from support.chat_client import Event, final_text
+from support.chat_client import PATIENCE_S, Event, final_text
 from support.durable_client import DurableClient
 from support.fault_agents import notes, words
 from support.figures import figure
-from support.rest_client import rest
+from support.rest_client import metric_at, rest
 from support.server_process import ServerProcess, serving
 from support.shown_exchange import ShownExchange
 from support.stored_session import ended, stored_session
@@ -156,6 +156,37 @@ async def test_an_owner_that_wakes_up_writes_nothing(directory: Path, mongodb_ur
     assert after[:1] == before and [exchange.status for exchange in after] == ["interrupted", "ok"]
     assert final["status"] == "interrupted"
     figure(f"an owner that stood still for more than its lease of {LEASE_S} s: wrote nothing")
+
+
+async def test_a_session_is_deleted_though_its_owner_stands_still(directory: Path, mongodb_url: str) -> None:
+    """Its lease is not over by then, and it gives up the exchange when it wakes up."""
+    lease_s = 15
+    environment = {"AGENTIC_RELAY__LEASE_S": str(lease_s)}
+    async with AsyncExitStack() as running:
+        first, other = [
+            await running.enter_async_context(serving("--store", mongodb_url, cwd=directory, environment=environment))
+            for _ in range(2)
+        ]
+        client = DurableClient(lambda: first.address)
+        asking = asyncio.create_task(client.ask("words 600 50 | note a"))
+        while not client.shown.writing:
+            await asyncio.sleep(0.01)
+        exchange_id, session_id = client.shown.exchange_id or "", client.shown.session_id or ""
+        first.process.send_signal(signal.SIGSTOP)
+        async with rest(other, USER) as http:
+            began = time.monotonic()
+            assert (await http.delete(f"/sessions/{session_id}")).status_code == 204
+            deleted_s = time.monotonic() - began
+            assert deleted_s < lease_s / 2
+            figure(f"deleted in {deleted_s:.1f} s, though its owner stood still")
+            first.process.send_signal(signal.SIGCONT)
+            async with asyncio.timeout(PATIENCE_S):
+                while await metric_at(first.internal, "chat_running_exchanges"):
+                    await asyncio.sleep(0.1)
+            asking.cancel()
+            for path in (f"/sessions/{session_id}", f"/exchanges/{exchange_id}"):
+                assert (await http.get(path)).status_code == 404
+    assert notes(directory) == []
 
 
 class Chatting:

@@ -15,6 +15,7 @@ import yaml
 from services.helm import helm_build
 from services.promtool import promtool
 from support.dockerfile import instructions
+from support.production_guide import largest_body
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.config.loading import load_settings
@@ -257,7 +258,7 @@ def test_who_may_reach_which_port(fleet: dict[str, Object]) -> None:
     [path] = fleet["Ingress"]["spec"]["rules"][0]["http"]["paths"]
     assert path["backend"]["service"] == {"name": "chat", "port": {"name": "public"}}
     body = fleet["Ingress"]["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
-    assert int(body) == Settings().limits.frame_bytes
+    assert int(body) == largest_body(Settings().limits)
 
 
 def rules_of(objects: dict[str, Object], name: str) -> tuple[Object, Object]:

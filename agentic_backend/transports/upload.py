@@ -17,7 +17,7 @@ from agentic_backend.errors import BadFrame, MessageTooLarge, StoreUnavailable
 
 _TIMEOUT_S = 300.0
 # The heads of the part, and the boundaries around it.
-_HEAD_BYTES, _BESIDE_FILE = 8_192, 16_384
+_HEAD_BYTES, BESIDE_FILE = 8_192, 16_384
 # A media type with a boundary has some 100 characters; a long one takes long to read.
 _LONGEST_TYPE = 1_024
 
@@ -42,7 +42,7 @@ async def read_upload(request: Request, field: str, most_bytes: int) -> Upload:
     boundary = options.get(b"boundary")
     if kind != b"multipart/form-data" or not boundary:
         raise BadFrame("body: expected multipart/form-data")
-    if int(request.headers.get("content-length", "0")) > most_bytes + _BESIDE_FILE:
+    if int(request.headers.get("content-length", "0")) > most_bytes + BESIDE_FILE:
         # Before anything of it is read.
         raise _too_large(field, most_bytes)
     try:
@@ -109,7 +109,7 @@ class _Reading:
 
     def take(self, piece: bytes) -> None:
         self._taken += len(piece)
-        if self._taken > self._most_bytes + _BESIDE_FILE:
+        if self._taken > self._most_bytes + BESIDE_FILE:
             # The parser skips what is before the file and after it, however much that is.
             raise _too_large(self._field, self._most_bytes)
         self._parser.write(piece)

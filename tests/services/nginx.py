@@ -25,9 +25,10 @@ map $http_upgrade $connection_to {
 class Nginx:
     """One process on a loopback port. It keeps one connection to the server, which requests of all clients share."""
 
-    def __init__(self, directory: Path, server: str, *, hands_on_upgrades: bool = False) -> None:
+    def __init__(self, directory: Path, server: str, *, hands_on_upgrades: bool = False, path: str = "") -> None:
         """`server` is the server's URL. Skips or fails the test if nginx is missing (see `require`).
 
+        `path`: the server is below it, such as `/chat`, as the guide says how.
         `hands_on_upgrades`: also those that are none to a WebSocket, as a widespread example for nginx does.
         """
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
@@ -36,6 +37,9 @@ class Nginx:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         site = documented(self.port, server)
+        if path:
+            site = site.replace("location / {", f"location {path}/ {{").replace("http://chat;", "http://chat/;")
+            assert f"location {path}/" in site and "proxy_pass http://chat/;" in site
         if hands_on_upgrades:
             site = _MAPS + re.sub(r"^map .*?^}\n", "", site, flags=re.MULTILINE | re.DOTALL)
             site = site.replace("Upgrade $upgrade_to", "Upgrade $http_upgrade").replace(

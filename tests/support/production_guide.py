@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.transports.upload import BESIDE_FILE
+
 _GUIDE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
 
 
@@ -11,3 +14,8 @@ def fenced(language: str, containing: str) -> str:
     examples: list[str] = re.findall(rf"^```{language}\n(.*?)^```", _GUIDE, flags=re.MULTILINE | re.DOTALL)
     [example] = [example for example in examples if containing in example]
     return example
+
+
+def largest_body(limits: LimitsSettings) -> int:
+    """The bytes of the largest body that a server with these limits reads."""
+    return max(limits.frame_bytes, limits.attachment_bytes + BESIDE_FILE)

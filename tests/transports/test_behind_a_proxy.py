@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from support.chat_client import ChatClient, chat
-from support.production_guide import fenced
+from services.nginx import Nginx
+from support.attached_files import a_png
+from support.chat_client import PATIENCE_S, ChatClient, chat
+from support.production_guide import fenced, largest_body
 from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
 from websockets.exceptions import InvalidStatus
@@ -93,9 +95,24 @@ def test_the_guide_the_settings_and_the_proxy_speak_of_the_same_names() -> None:
     assert "proxy_set_header Host $host;" in proxy
 
 
+@pytest.mark.nginx
+async def test_the_largest_file_comes_through_and_a_larger_one_is_refused_by_the_server(tmp_path: Path) -> None:
+    most = LimitsSettings().attachment_bytes
+    async with running_server(tmp_path) as server, rest(server) as client:
+        nginx = Nginx(tmp_path, server.address)
+        nginx.start()
+        try:
+            for size, status in ((most, 201), (most + 1, 413)):
+                files = {"file": ("large.png", a_png(64, 48).ljust(size, b"\0"))}
+                sent = await client.post(f"{nginx.address}/agentic/v1/attachments", files=files, timeout=PATIENCE_S)
+                assert (sent.status_code, sent.headers["content-type"]) == (status, "application/json"), sent.text
+        finally:
+            nginx.stop()
+
+
 def test_the_proxy_takes_what_the_server_takes_and_waits_longer_than_it_pings() -> None:
     proxy, limits = fenced("nginx", "proxy_pass"), LimitsSettings()
-    assert f"client_max_body_size {limits.frame_bytes};" in proxy
+    assert f"client_max_body_size {largest_body(limits)};" in proxy
     patience = re.search(r"proxy_read_timeout (\d+)s;.* every (\d+) s$", proxy, re.MULTILINE)
     assert patience
     with bind("127.0.0.1", 0) as bound:

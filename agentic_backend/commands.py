@@ -22,6 +22,7 @@ from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.event_loop import is_code_left
+from agentic_backend.exception_detail import reason_of
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.relay.peers import Peers
@@ -210,7 +211,7 @@ def _serve(
             internal = None if port is None else stack.enter_context(bind(settings.server.internal_host, port))
             return Workers(settings, bound, internal, work, service, hangups).run()
     except OSError as error:
-        return _cannot_start(f"{error.filename}: {error.strerror}")
+        return _cannot_start(reason_of(error))
     except CannotOpenStore as error:
         return _cannot_start(error)
 
@@ -233,7 +234,7 @@ def _run(
         with output.in_background():
             run(settings, agents, models, supervisor, reloads, bound, joint, peers)
     except OSError as error:
-        return _cannot_start(f"{error.filename}: {error.strerror}")
+        return _cannot_start(reason_of(error))
     except (CannotOpenStore, CannotStartModule, StoreUnavailable) as error:
         return _cannot_start(error)
     return 0

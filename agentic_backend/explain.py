@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.exception_detail import reason_of, summary_of
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.checking import require_up_to_date
@@ -57,9 +58,9 @@ def explain(exchange_id: str, settings: Settings, log_file: Path | None, *, cont
             require_up_to_date(file, settings.store.timeout_s)
         lines = asyncio.run(_story(exchange_id, settings, log_file, content=content))
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}")
+        return _failed(reason_of(error))
     except StoreUnavailable as error:
-        return _failed(f"the database does not answer ({type(error.__cause__).__name__})")
+        return _failed(f"the database does not answer ({summary_of(error.__cause__ or error)})")
     except (CannotOpenStore, UnknownExchange) as error:
         return _failed(error)
     for line in lines:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.exception_detail import reason_of
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb, open_sqlite, sqlite_file
 from agentic_backend.stores.private_files import private_directory, sole_use
 from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
@@ -34,7 +35,7 @@ def migrate(source: str, target: str) -> int:
         with sole_use(file.parent):
             done = asyncio.run(_migrate(file, database, is_back=file == to_file))
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}")
+        return _failed(reason_of(error))
     except CannotOpenStore as error:
         return _failed(error)
     except TargetOfOthers:

@@ -335,7 +335,8 @@ async def test_apis_are_asked_for_the_operations_that_agents_name_and_none_is_ca
         for name in ("api crm", "api users"):
             assert found[name]["said"] == "its document has 7 operations; its base URL answers 200"
         assert "The OpenAPI document of 'undescribed' can't be fetched" in found["api undescribed"]["said"]
-        assert found["api gone"]["said"] == "its base URL can't be reached: httpx.ConnectError"
+        why = "ConnectError: [Errno 111] Connection refused (127.0.0.1)"
+        assert found["api gone"]["said"] == f"its base URL can't be reached: {why}"
         assert found["api gone"]["change"] == "check apis.gone.base_url, and whether that API runs"
         assert {(call["method"], call["path"]) for call in api.seen} == {("GET", "/v1")}
         assert SECRET not in str(api.seen)

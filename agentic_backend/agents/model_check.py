@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from agentic_backend.agents.provider_failures import typed_failure
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import AgenticError, ModelNotFound, ModelRefusedKey
+from agentic_backend.exception_detail import summary_of, system_words_of
 from agentic_backend.offline.model import OfflineChatModel
 
 # A server with the same API may not have the lookup, or not for this key: then only a call can tell.
@@ -34,7 +35,8 @@ async def check_model(name: str, model: BaseChatModel) -> str:
     except Exception as error:
         # Each provider raises its own errors.
         failure = error if isinstance(error, AgenticError) else typed_failure(error, known_as)
-        raise CheckFailed(failure.content, _change(name, failure)) from error
+        told = f"{failure.content} {summary_of(error)}" if system_words_of(error) else failure.content
+        raise CheckFailed(told, _change(name, failure)) from error
     return f"{known_as} has answered a call, which costs a few tokens"
 
 

@@ -15,9 +15,9 @@ from agentic_backend.agents.stream_retry import with_stream_retry
 from agentic_backend.agents.streamed_refusals import with_streamed_refusals
 from agentic_backend.config.settings import ModelSettings
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.exception_detail import text_of
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.redaction import redact
 
 DEFAULT = "default"
 
@@ -135,4 +135,4 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         problems = error.errors(include_url=False, include_input=False, include_context=False)
         return "; ".join(": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in problems)
-    return redact(next(iter(str(error).splitlines()), type(error).__name__))
+    return next(iter(text_of(error).splitlines()), type(error).__name__)

@@ -17,6 +17,7 @@ from agentic_backend.agents.graph_context import field_names, is_context_schema,
 from agentic_backend.config.located_yaml import ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss, validation_problems
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.exception_detail import summary_of
 
 _FIELDS = ("tuning", "fields")
 
@@ -85,5 +86,7 @@ def _misfits(
         return validation_problems(error, declared, document.problem, base)
     except Exception as error:
         # A validator is an author's code.
-        return [document.problem(base, f"can't be checked: {type(error).__name__} in the class of the fields")]
+        return [
+            document.problem(base, f"can't be checked: {summary_of(error, with_host=False)} in the class of the fields")
+        ]
     return []

@@ -12,7 +12,7 @@ from agentic_backend.apis.operation import NotUsable, operation_of
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import type_of
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.mcp.credentials import fixed_headers
 
 
@@ -59,5 +59,5 @@ async def _status_at(api_id: str, settings: ApiSettings) -> int:
         ):
             return response.status_code
     except (httpx.HTTPError, OSError) as error:
-        told = f"its base URL can't be reached: {type_of(error)}"
+        told = f"its base URL can't be reached: {summary_of(error)}"
         raise CheckFailed(told, f"check apis.{api_id}.base_url, and whether that API runs") from error

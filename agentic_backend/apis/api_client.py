@@ -19,6 +19,7 @@ from agentic_backend.apis.operation import Request
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.event_loop import in_thread_if_long
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.loop_load import served_timeout
 from agentic_backend.mcp.credentials import REFUSALS, Credentials, fixed_headers, refusal, unasked
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, known_origin
@@ -76,7 +77,7 @@ class ApiClient:
             raise self._failed(f"{unasked(error)}.") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             # Its text may have the URL, and so what the model has sent.
-            raise self._failed(f"can't be reached ({type(error).__name__}).") from None
+            raise self._failed(f"can't be reached ({summary_of(error, with_host=False)}).") from None
         return self._told(answer)
 
     async def aclose(self) -> None:

@@ -17,6 +17,7 @@ from agentic_backend.apis.api_client import tls
 from agentic_backend.apis.openapi_document import MOST_BYTES, DocumentError, OpenApi, parsed, read_document
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.exception_detail import summary_of
 
 log = logging.getLogger(__name__)
 
@@ -71,9 +72,9 @@ async def _read(settings: ApiSettings) -> OpenApi:
 
 
 async def _fetched(settings: ApiSettings) -> bytes:
-    context = await asyncio.to_thread(tls)
     body = bytearray()
     try:
+        context = await asyncio.to_thread(tls)
         async with (
             asyncio.timeout(settings.timeout_s),
             httpx.AsyncClient(timeout=settings.timeout_s, trust_env=False, verify=context) as client,
@@ -88,5 +89,5 @@ async def _fetched(settings: ApiSettings) -> bytes:
     except TimeoutError:
         raise DocumentError("can't be fetched in time") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise DocumentError(f"can't be fetched: {type(error).__name__}") from None
+        raise DocumentError(f"can't be fetched: {summary_of(error, with_host=False)}") from None
     return bytes(body)

@@ -21,6 +21,7 @@ from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
+from agentic_backend.exception_detail import summary_of, system_words_of
 from agentic_backend.loop_load import served_timeout
 
 log = logging.getLogger(__name__)
@@ -121,13 +122,13 @@ async def _exchange(client: KeycloakOpenID, access_token: str, audience: str) ->
 
 
 def _reason(error: Exception) -> str:
-    """Why a call failed: our own words, and OAuth's error code."""
+    """Why a call failed: our own words and the system's, and OAuth's error code."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if not isinstance(error, KeycloakError):
         return "the answer is not that of a realm"
     if error.response_code is None:
-        return "no connection"
+        return f"no connection: {summary_of(error)}" if system_words_of(error) else "no connection"
     try:
         code = json.loads(error.response_body or b"")["error"]
     except (ValueError, TypeError, KeyError):

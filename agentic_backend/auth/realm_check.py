@@ -10,6 +10,7 @@ from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.settings import KeycloakSettings
+from agentic_backend.exception_detail import summary_of
 
 _CHANGE = "check auth.keycloak.realm_url and auth.keycloak.internal_url, and whether Keycloak runs"
 
@@ -45,7 +46,7 @@ def _ahead_s(realm_url: str, limit_s: float) -> float | None:
             return None
         told = parsedate_to_datetime(date).timestamp()
     except (httpx.HTTPError, ValueError) as error:
-        raise CheckFailed(f"its time could not be read ({type(error).__name__})", _CHANGE) from error
+        raise CheckFailed(f"its time could not be read ({summary_of(error)})", _CHANGE) from error
     # Its time is cut to the second, and was read between the request and the answer.
     middle = (asked_at + time.time()) / 2 - 0.5
     return middle - told

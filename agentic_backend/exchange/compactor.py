@@ -25,6 +25,7 @@ from agentic_backend.agents.models import DEFAULT, ChatModels
 from agentic_backend.agents.output_limit import with_output_limit
 from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout
@@ -279,7 +280,7 @@ class Compactor:
             text = await asyncio.to_thread(lambda: shortened(answer.text, most, count))
         except Exception as error:
             # A provider may raise anything. Its text may quote the conversation.
-            log.warning("history not summarised", extra={"session_id": payer.session_id, "error": type(error).__name__})
+            log.warning("history not summarised", extra={"session_id": payer.session_id, "error": summary_of(error)})
             return former, True
         return text or former, not text
 

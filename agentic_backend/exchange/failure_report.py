@@ -1,8 +1,8 @@
 """FailureReport: what the log is told of an exception that ends an exchange.
 
 The text of an exception may quote what people and models said, in any form, which the log must not have. So only those
-of its words and numbers are told that stand in the source lines of the traceback: they are the program's. At log level
-`debug` no word is left out. Secrets are left out at every level.
+of its words and numbers are told that stand in the source lines of the traceback, which are the program's, or that are
+the system's. At log level `debug` no word is left out. Secrets are left out at every level.
 """
 
 import logging
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from agentic_backend.exception_detail import place_of, source_of, text_of
+from agentic_backend.exception_detail import place_of, source_of, system_words_of, text_of
 from agentic_backend.telemetry import story_of
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class FailureReport:
         if log.isEnabledFor(logging.DEBUG):
             return text
         programs = {word for frame in frames for word in _words(source_of(frame))}
+        programs.update(_words(system_words_of(error) or ""))
         return _WORD.sub(lambda match: match[0] if match[0].casefold() in programs else _LEFT_OUT, text)
 
 

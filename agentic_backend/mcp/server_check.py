@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.exception_detail import text_of
 from agentic_backend.mcp.credentials import fixed_credentials
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.mcp_runtime import transport_of
@@ -28,7 +29,7 @@ async def check_mcp_server(
         tools = {tool.name for tool in session.tools}
     except AgentUnavailable as error:
         # A server's refusal is in the error's own words; else the cause says more.
-        cause = f" {type(error.__cause__).__name__}: {error.__cause__}" if error.__cause__ is not None else ""
+        cause = f" {type(error.__cause__).__name__}: {text_of(error.__cause__)}" if error.__cause__ is not None else ""
         change = f"check mcp_servers.{server_id}, and whether that server runs"
         raise CheckFailed(f"{error.content}{cause}", change) from error
     finally:

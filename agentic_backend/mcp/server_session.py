@@ -28,6 +28,7 @@ from mcp.types import (
 from agentic_backend.backoff import backoff
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.loop_load import served_timeout, served_timer
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
@@ -353,7 +354,8 @@ class ServerSession:
 
     def _cannot_open(self, error: Exception | None) -> AgentUnavailable:
         with logged_with(**self._opener):
-            log.warning("MCP server can't be reached", exc_info=_cause(error), extra={"mcp_server": self.server_id})
+            fields = {"mcp_server": self.server_id, "reason": error and summary_of(error)}
+            log.warning("MCP server can't be reached", exc_info=_cause(error), extra=fields)
         unavailable = AgentUnavailable(self._says(self._lacks_token(error) or self._is_down(error, "can't be reached")))
         # For the author: clients are told no more than that.
         unavailable.__cause__ = _cause(error)
@@ -366,7 +368,8 @@ class ServerSession:
         lacks = self._lacks_token(error)
         self._unavailable = self._says(lacks or self._is_down(error, _RESTARTING))
         # If a server stays away, each agent logs only the first loss as a warning.
-        fields = {"mcp_server": self.server_id, "refused": lacks is not None}
+        reason = error and summary_of(error)
+        fields = {"mcp_server": self.server_id, "refused": lacks is not None, "reason": reason}
         log.log(
             logging.DEBUG if is_again else logging.WARNING, "MCP session lost", exc_info=_cause(error), extra=fields
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import User
-from agentic_backend.exception_detail import place_of
+from agentic_backend.exception_detail import place_of, summary_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.chat_module import ModuleServices
@@ -74,7 +74,7 @@ class ModuleSupervisor:
                     await instance.start()
             except Exception as error:
                 where = place_of(error, full_path=True)
-                why = f"{type(error).__name__}{f' at {where}' if where else ''}"
+                why = f"{summary_of(error, with_host=False)}{f' at {where}' if where else ''}"
                 raise CannotStartModule(f"the module {spec.entry.name!r} can't start: {why}") from error
 
     async def aclose(self) -> None:
@@ -84,7 +84,8 @@ class ModuleSupervisor:
                 async with asyncio.timeout(_CLOSE_S):
                     await module.instance.aclose()
             except Exception as error:
-                log.warning("module not closed", extra={"chat_module": module.name, "error": type(error).__name__})
+                told = {"chat_module": module.name, "error": summary_of(error, with_host=False)}
+                log.warning("module not closed", extra=told)
             await module.aclose(_CLOSE_S)
 
     def of_exchange(

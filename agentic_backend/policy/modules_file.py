@@ -15,6 +15,7 @@ from agentic_backend.agents.class_path import ClassPathError, import_also_from, 
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import Seconds
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.policy.chat_module import ChatModule
 from agentic_backend.policy.hook_context import Point
 
@@ -173,6 +174,6 @@ def _spec_of(
         ]
     except Exception as error:
         # A validator of an author may raise anything; its text may quote a secret.
-        wrong = f"the class can't read its settings: {type(error).__name__}"
+        wrong = f"the class can't read its settings: {summary_of(error, with_host=False)}"
         return None, [*problems, document.problem((*place, "settings"), wrong)]
     return (None if problems else ModuleSpec(entry, target, settings, points)), problems

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.provider_failures import is_outage
-from agentic_backend.exception_detail import place_of
+from agentic_backend.exception_detail import place_of, system_words_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import wait_served
 from agentic_backend.policy.chat_module import ChatModule
@@ -215,7 +215,8 @@ def _failure_of(error: BaseException) -> ModuleFailed:
             return ModuleFailed(InvalidResult.__name__, str(error))
         name = type(error).__name__
         told = name if type(name) is str and len(name) <= _LONGEST_NAME and name.isprintable() else "Exception"
-        return ModuleFailed(told, place_of(error), was_away=is_outage(error))
+        named = ": ".join(filter(None, [told, system_words_of(error)]))
+        return ModuleFailed(named, place_of(error), was_away=is_outage(error))
     except BaseException:
         # What describes it may be code of the author too.
         return ModuleFailed("Exception")

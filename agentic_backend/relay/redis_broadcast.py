@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.relay.broadcast import Listener, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
@@ -180,7 +181,7 @@ class RedisBroadcast:
                 error = error.exceptions[0]
             expected = isinstance(error, RedisError | OSError)
             # Not the error's text, which may quote the URL.
-            reason = {"reason": type(error).__name__}
+            reason = {"reason": summary_of(error)}
             log.warning("the broadcast is away", extra=reason, exc_info=None if expected else error)
 
 

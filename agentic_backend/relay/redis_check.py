@@ -8,6 +8,7 @@ from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import TimeoutError as TookTooLong
 
 from agentic_backend.config.checks import CheckFailed
+from agentic_backend.exception_detail import text_of
 from agentic_backend.relay.redis_messages import control_channel_of
 
 
@@ -35,4 +36,4 @@ async def check_redis(url: str, limit_s: float) -> str:
 
 
 def _told(error: RedisError) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return " ".join(text_of(error).split())[:300] or type(error).__name__

@@ -14,6 +14,7 @@ import zmq
 import zmq.asyncio
 
 from agentic_backend.event_loop import is_cancelled
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.relay.broadcast import Listener, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
@@ -166,7 +167,7 @@ class ZmqBroadcast:
         sent = asyncio.ensure_future(self._publishing.send_multipart(frames))
         if sent.done() and (error := sent.exception()) is not None:
             self._metrics.lost("message")
-            log.warning("broadcast message not sent", extra={"reason": type(error).__name__})
+            log.warning("broadcast message not sent", extra={"reason": summary_of(error)})
 
     def _subscribe(self, topic: bytes, is_wanted: bool) -> None:
         if not self._hearing.closed:

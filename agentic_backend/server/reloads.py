@@ -13,7 +13,7 @@ from agentic_backend.agents.models import ChatModels, ModelUnavailable
 from agentic_backend.app import Application
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import type_of
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.server.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.saved_files import SavedFiles
@@ -134,7 +134,7 @@ class Reloads:
 
     def _refuse(self, error: Exception) -> None:
         is_told = isinstance(error, ConfigError | CatalogRefused | ModelUnavailable | AgentUnavailable)
-        problems = _problems_of(error) if is_told else [type_of(error)]
+        problems = _problems_of(error) if is_told else [summary_of(error)]
         log.error(
             "catalog not reloaded", exc_info=None if is_told else error, extra={"problems": problems[:_MOST_TOLD]}
         )

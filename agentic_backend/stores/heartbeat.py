@@ -14,6 +14,8 @@ import time
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from agentic_backend.exception_detail import summary_of
+
 _LOG = logging.getLogger("agentic_backend.stores")
 LOOP_PATIENCE_S = 60.0
 """The longest time that the event loop may be blocked before the heartbeat stops."""
@@ -97,7 +99,7 @@ class _Heart:
         except Exception as error:
             # The thread must not end, or others take all exchanges of this instance for dead. The error's text is not
             # logged: a driver's may hold the URL.
-            self._tell(type(error).__name__)
+            self._tell(summary_of(error))
             return False
         if self._is_failing:
             _LOG.info("heartbeat works again")

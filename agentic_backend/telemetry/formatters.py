@@ -106,7 +106,9 @@ def _told_at_length(exception: Sequence[Any]) -> Iterator[str]:
     """An exception and its causes; each with its type and text, then its places, the innermost last."""
     for number, told in enumerate(exception):
         kind = f"  {'caused by ' if number else ''}{told['type'].removeprefix('builtins.')}"
-        yield f"{kind}: {told['text']}".replace("\n", "\n    ") if told.get("text") else kind
+        text, words = told.get("text", ""), told.get("words", "")
+        said = text if words in text else "; ".join(filter(None, (text, words)))
+        yield f"{kind}: {said}".replace("\n", "\n    ") if said else kind
         yield from (f"    at {place}" for place in told["at"])
 
 

@@ -4,7 +4,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from agentic_backend.exception_detail import causes_of, frames_of
+from agentic_backend.exception_detail import causes_of, frames_of, own_words_of
 
 _MOST_CAUSES, _MOST_FRAMES, _LONGEST_SOURCE = 8, 12, 200
 
@@ -13,7 +13,7 @@ Told = Callable[[BaseException, Sequence[traceback.FrameSummary]], str]
 
 
 def story_of(error: BaseException, told: Told | None = None) -> list[dict[str, object]]:
-    """`error`, the members of groups, and their causes: types, places, status codes.
+    """`error`, the members of groups, and their causes: types, places, status codes, the words of system errors.
 
     Their texts are in it as `told` gives them; without it there are none, because they may quote a message or a token.
     """
@@ -23,6 +23,8 @@ def story_of(error: BaseException, told: Told | None = None) -> list[dict[str, o
         entry: dict[str, object] = {"type": f"{type(cause).__module__}.{type(cause).__qualname__}"}
         if told is not None:
             entry["text"] = told(cause, frames)
+        if (words := own_words_of(cause)) is not None:
+            entry["words"] = words
         entry["at"] = [_place_of(frame, with_source=told is not None) for frame in frames]
         numbers = {name: getattr(cause, name, None) for name in ("errno", "status_code")}
         story.append(entry | {name: number for name, number in numbers.items() if isinstance(number, int)})

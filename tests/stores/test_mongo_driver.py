@@ -83,7 +83,9 @@ async def test_a_server_that_is_not_there_is_told_at_the_start(
     with pytest.raises(CannotOpenStore) as told:
         async with asyncio.timeout(PATIENCE_S):
             await open_mongodb(f"mongodb://ann:s3cret@127.0.0.1:{port}/chat?retryWrites=false", driver, TIMEOUT_S)
-    assert str(told.value) == f"mongodb://127.0.0.1:{port}/chat: no server answers there"
+    assert (
+        str(told.value) == f"mongodb://127.0.0.1:{port}/chat: no server answers there ([Errno 111] Connection refused)"
+    )
     assert [(record.message, vars(record)["operation"]) for record in caplog.records] == [("MongoDB failed", "open")]
     assert "s3cret" not in str([vars(record) for record in caplog.records])
 

@@ -2,17 +2,12 @@
 
 import asyncio
 import base64
-import datetime
-import ipaddress
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from support.certificates import certificate
 
 # One pixel.
 PNG = base64.b64decode(
@@ -59,30 +54,8 @@ async def image_host(directory: Path) -> AsyncIterator[ImageHost]:
     """The server on a free loopback port; its self-signed certificate is in `directory`."""
     host = ImageHost()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_certificate(directory / "image-host.pem"))
+    context.load_cert_chain(certificate(directory / "image-host.pem"))
     server = await asyncio.start_server(host.serve, "127.0.0.1", 0, ssl=context)
     host.port = server.sockets[0].getsockname()[1]
     async with server:
         yield host
-
-
-def _certificate(path: Path) -> Path:
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    return path

@@ -17,6 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from pydantic import Field
 
+from agentic_backend.exception_detail import summary_of
+
 MAX_SAMPLES = 60
 MAX_LOG_LINES = 100
 _LONGEST_LOG_LINE = 800
@@ -89,7 +91,7 @@ class _Listener:
             try:
                 return await client.get(path)
             except httpx.HTTPError as error:
-                raise ToolError(f"The server's internal listener does not answer: {type(error).__name__}.") from error
+                raise ToolError(f"The server's internal listener does not answer: {summary_of(error)}.") from error
 
     async def text(self, path: str) -> str:
         response = await self.get(path)

@@ -33,6 +33,7 @@ from pymongo.errors import (
 from pymongo.write_concern import WriteConcern
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.exception_detail import summary_of, system_words_of
 from agentic_backend.loop_load import wait_served
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.documents import Database, Document
@@ -161,8 +162,13 @@ class MongoDriver:
         operation.add_done_callback(self._has_ended)
         await wait_served(operation, timeout_s + self._timeout_s * _SHARE_OF_GRACE)
         if not operation.done():
-            raise TimeoutError
+            raise TimeoutError from self._last_error()
         return operation.result()
+
+    def _last_error(self) -> Exception | None:
+        """What kept the driver from a server when it last tried, since it tells nobody before its own deadline."""
+        servers = self._client.topology_description.server_descriptions().values()
+        return next((server.error for server in servers if server.error is not None), None)
 
     def _has_ended(self, operation: asyncio.Task[Any]) -> None:
         self._at_work.discard(operation)
@@ -212,14 +218,15 @@ def reason_of(error: BaseException | None) -> str:
     """Why MongoDB can't be used, in words that quote neither the URL nor a document."""
     match error:
         case ConfigurationError():
-            return f"the URL is wrong, or its name is unknown ({type(error).__name__})"
+            return f"the URL is wrong, or its name is unknown ({summary_of(error)})"
         case OperationFailure():
             return f"the server refused ({(error.details or {}).get('codeName', error.code)})"
-        case FileNotFoundError() | PermissionError():
+        case FileNotFoundError() | PermissionError() if error.filename:
             return f"{error.filename}: {error.strerror}"
         case ConnectionFailure() | OSError():
-            return "no server answers there"
-    return type(error).__name__
+            words = system_words_of(error)
+            return f"no server answers there{f' ({words})' if words else ''}"
+    return type(error).__name__ if error is None else summary_of(error)
 
 
 def _client(url: str, driver: Driver, timeout_s: float, options: dict[str, Any]) -> Any:
@@ -242,6 +249,6 @@ def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavail
         raise late() from error
     except (PyMongoError, OSError) as error:
         # TimeoutError is an OSError.
-        told = {"operation": operation, "reason": type(error).__name__, "mongodb_code": getattr(error, "code", None)}
+        told = {"operation": operation, "reason": summary_of(error), "mongodb_code": getattr(error, "code", None)}
         _LOG.warning("MongoDB failed", extra=told)
         raise StoreUnavailable from error

@@ -19,6 +19,7 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
+from agentic_backend.exception_detail import summary_of
 from agentic_backend.loop_load import wait_served
 from agentic_backend.stores.observing import Observer, ignore, observed
 
@@ -216,8 +217,8 @@ def _unavailable(
 
 
 def reason_of(error: BaseException | None) -> str:
-    """SQLite's name of the error, or its type; never its text."""
-    return str(getattr(error, "sqlite_errorname", type(error).__name__))
+    """SQLite's name of the error, or its type and the system's words; never its text."""
+    return str(getattr(error, "sqlite_errorname", None) or (error and summary_of(error)))
 
 
 def _code_of(error: BaseException | None) -> int:

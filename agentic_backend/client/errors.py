@@ -17,7 +17,15 @@ class ChatError(Exception):
 
 
 class Unreachable(ChatError):
-    """No server could be reached, or none answered, for as long as the client has patience."""
+    """No server could be reached, or none answered, for as long as the client has patience.
+
+    The text tells what was last in the way. `code` is the HTTP status of the handshake or the close code, where it was
+    one.
+    """
+
+    def __init__(self, content: str, code: int | None = None) -> None:
+        super().__init__(content if code is None else f"{content} ({code})")
+        self.code = code
 
 
 class TurnedAway(ChatError):

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from agentic_backend.client.errors import ChatError, PersonNeeded, Unanswered, Unreachable
 from agentic_backend.client.places import Inbox, Place
 from agentic_backend.client.shown import Shown
-from agentic_backend.protocol.events import AwaitingHuman, Event, ExchangeEvent, Final, HumanRequests
+from agentic_backend.errors import Overloaded, RateLimited, TooManyRuns
+from agentic_backend.protocol.events import AwaitingHuman, Event, ExchangeEvent, Final, FrameRefused, HumanRequests
 from agentic_backend.protocol.frames import Ask, Follow
 from agentic_backend.protocol.messages import ChatMessage
+
+_FOR_THE_MOMENT = frozenset({RateLimited.code, TooManyRuns.code, Overloaded.code})
 
 
 class Exchange:
@@ -27,7 +30,7 @@ class Exchange:
         *,
         ask: Ask | None = None,
         exchange_id: str | None = None,
-        send: Callable[[Follow], None],
+        send: Callable[[Ask | Follow], None],
         forget: Callable[["Exchange"], None],
         patience_s: float,
     ) -> None:
@@ -43,6 +46,8 @@ class Exchange:
         self._dropped = False
         """Whether unread events were dropped, and the reader has not come back since."""
         self._shown = Shown()
+        self._asking_again: asyncio.TimerHandle | None = None
+        """Asks again, once, at the time that the server has told."""
         self._heard = asyncio.Event()
         """Set with the first event, or the end."""
 
@@ -108,6 +113,21 @@ class Exchange:
         """Whether a new connection has to show it."""
         return not self._dropped
 
+    @property
+    def waits_to_ask(self) -> bool:
+        """Whether the server has told to ask later, and that is not yet."""
+        return self._asking_again is not None and self._asking_again.when() > asyncio.get_running_loop().time()
+
+    def put_off(self, refused: FrameRefused) -> bool:
+        """Ask again when the server will take it, which is told once; False if that is not to be waited for."""
+        wait_s = refused.retry_after_s
+        if self.ask is None or refused.code not in _FOR_THE_MOMENT or wait_s is None or wait_s > self._patience_s:
+            return False
+        if self._asking_again is not None:
+            return False
+        self._asking_again = asyncio.get_running_loop().call_later(wait_s, self._send, self.ask)
+        return True
+
     def show_anew(self) -> None:
         """Ask for all of it: the connection may show it from another place."""
         self._place.seq = None
@@ -141,6 +161,8 @@ class Exchange:
     def _end(self, error: ChatError | None) -> None:
         self._inbox.end(error)
         self._heard.set()
+        if self._asking_again is not None:
+            self._asking_again.cancel()
 
     async def _hear(self) -> None:
         try:

@@ -78,7 +78,8 @@ class Followers:
 
     def frames(self) -> Iterator[Ask | Follow | FollowSessions]:
         """What makes a new connection show all of them; each exchange from the lowest place of its readers."""
-        yield from [exchange.ask for exchange in self._asked.values() if exchange.ask is not None]
+        asked = [exchange for exchange in self._asked.values() if not exchange.waits_to_ask]
+        yield from [exchange.ask for exchange in asked if exchange.ask is not None]
         follows: dict[str, Follow] = {}
         feeds = [feed for feeds in self._feeds.values() for feed in feeds if feed.is_due]
         named = [exchange for exchanges in self._named.values() for exchange in exchanges if exchange.is_due]
@@ -110,10 +111,11 @@ class Followers:
                 sessions.take(event, size)
 
     def refuse(self, refused: FrameRefused) -> None:
-        """End what a refused `ask` or `follow` was for."""
+        """End what a refused `ask` or `follow` was for, unless the ask is to come later."""
         readers: list[Exchange | SessionFeed | SessionList] = []
         if refused.refused == "ask":
-            readers += [exchange for key, exchange in self._asked.items() if key == refused.client_exchange_id]
+            asked = self._asked.get(refused.client_exchange_id or "")
+            readers += [asked] if asked is not None and not asked.put_off(refused) else []
         elif refused.refused == "follow_sessions":
             readers += self._lists
         elif refused.exchange_id is not None:

@@ -10,7 +10,10 @@ import ssl
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import NoReturn
+from urllib.parse import urljoin, urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus, ProxyError
@@ -20,7 +23,7 @@ from agentic_backend.backoff import backoff
 from agentic_backend.client.errors import ChatError, Refused, TurnedAway, Unreachable, Unreadable
 from agentic_backend.client.followers import Followers
 from agentic_backend.client.reading import event_in, json_object
-from agentic_backend.client.tokens import Tokens
+from agentic_backend.client.tokens import TOKEN_NOT_GIVEN, Tokens
 from agentic_backend.errors import ApprovalNotFound, ShuttingDown, TokenExpired, Unauthenticated
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, Advice, CloseCode
 from agentic_backend.protocol.events import Event, FrameRefused, Pong
@@ -33,8 +36,9 @@ _OPEN_TIMEOUT_S = 10
 _ANSWER_TIMEOUT_S = 10
 _SEND_TIMEOUT_S = 30
 _CLOSE_TIMEOUT_S = 1
-_PING_EVERY_S = 20
-"""How often websockets asks whether the other end is still there, and how long it waits for the answer."""
+_PING_AFTER_S = 20
+"""While nothing is received for so long, a `ping` asks whether the server is still there, which must bring an answer in
+`_ANSWER_TIMEOUT_S`. A ping of WebSocket would not do: any proxy answers that."""
 _EVENT_BYTES_AT_MOST = 64 * 1024 * 1024
 _RECONNECT_S = 0.2, 30.0
 _RETURN_S = 5.0, 60.0
@@ -49,6 +53,10 @@ _WHY = {
 }
 _MISUNDERSTOOD = frozenset({1002, 1003, 1007})
 """Close codes of a server that does not understand this client."""
+_REFUSALS = frozenset({400, 403, 404, 405, 410, 426})
+"""HTTP statuses of a handshake after which coming back would only repeat the refusal."""
+_NO_ANSWER = "No server answers"
+_SILENT = "The connection is open, but carries nothing."
 _AGAIN_ELSEWHERE = frozenset({ShuttingDown.code, Unauthenticated.code, TokenExpired.code})
 """What refuses a frame together with its socket: it is sent again on the next one."""
 
@@ -64,6 +72,23 @@ class _Request:
     sendings: int = 0
     put_off: bool = False
     """Whether this socket can't carry it, but the next one may."""
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """How a socket has ended: what to do next, what is to be said if that is in vain, and how long the server wants to
+    be left alone."""
+
+    advice: Advice
+    error: Unreachable
+    retry_after_s: float = 0.0
+
+
+class _Connect(connect):
+    """Follows no redirect: it would lose the token on the way to another host, and find no end in a circle."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        return exc
 
 
 class Line:
@@ -83,8 +108,12 @@ class Line:
         """Those that the server has not taken, in order."""
         self._pongs: deque[_Request | None] = deque()
         """What each ping of this socket, whose pong has not come, was sent after."""
-        self._open_until = time.monotonic()
-        """When a socket that a server had answered on was last open."""
+        self._patience = asyncio.timeout(None)
+        """Runs while no server has answered on an open socket, and is then at its end."""
+        self._trouble: Unreachable | None = None
+        """What was in the way last, since a server has answered."""
+        self._doing = ""
+        """What is said where it has not come to that."""
         self._token_refused = False
         """Whether the server has refused a token, and answered nothing since."""
         self._opened = asyncio.Event()
@@ -152,52 +181,63 @@ class Line:
             self._socket.transport.abort()
 
     async def _keep_open(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s) as self._patience:
+                await self._come_back()
+        except TimeoutError:
+            error = self._trouble or Unreachable(self._doing)
+            raise error from error.__cause__
+
+    async def _come_back(self) -> NoReturn:
         delays, returns = backoff(*_RECONNECT_S), backoff(*_RETURN_S)
         while True:
             began_at = time.monotonic()
-            advice, cause = await self._one_socket()
-            if self._open_until - began_at > _SETTLED_S:
-                delays, returns = backoff(*_RECONNECT_S), backoff(*_RETURN_S)
-            delay_s = next(returns if advice is Advice.WAIT else delays)
-            if time.monotonic() + delay_s - self._open_until > self._patience_s:
-                raise Unreachable(f"No server answers: {type(cause).__name__}.") from cause
-            log.info("reconnecting", extra={"cause": type(cause).__name__, "delay_s": round(delay_s, 1)})
+            lost = await self._one_socket()
+            self._trouble = lost.error
+            if self._patience.when() is None:
+                # A server had answered.
+                self._patience.reschedule(asyncio.get_running_loop().time() + self._patience_s)
+                if time.monotonic() - began_at > _SETTLED_S:
+                    delays, returns = backoff(*_RECONNECT_S), backoff(*_RETURN_S)
+            # Not all at the moment that the server has told all of them.
+            delay_s = lost.retry_after_s + next(returns if lost.advice is Advice.WAIT else delays)
+            cause = type(lost.error.__cause__ or lost.error).__name__
+            log.info("reconnecting", extra={"cause": cause, "delay_s": round(delay_s, 1)})
             await asyncio.sleep(delay_s)
 
-    async def _one_socket(self) -> tuple[Advice, Exception]:
-        """Serve one socket to its end; return what to do next, and why. Raises a ChatError if nothing can be done."""
+    async def _one_socket(self) -> _Lost:
+        """Serve one socket to its end. Raises a ChatError if another one would do no better."""
         try:
+            self._doing = TOKEN_NOT_GIVEN
             token = await (self._tokens.renewed() if self._token_refused else self._tokens.newest())
-        except Exception as failed:
-            # The source of tokens is the caller's; it may do better later.
-            return Advice.RECONNECT, failed
-        try:
+            self._doing = f"{_NO_ANSWER}."
             headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-            async with connect(
+            async with _Connect(
                 self._url,
                 subprotocols=[SUBPROTOCOL],
                 additional_headers=headers,
                 open_timeout=_OPEN_TIMEOUT_S,
                 close_timeout=_CLOSE_TIMEOUT_S,
-                ping_interval=_PING_EVERY_S,
-                ping_timeout=_PING_EVERY_S,
+                ping_interval=None,
                 max_size=_EVENT_BYTES_AT_MOST,
                 ssl=self._ssl,
             ) as socket:
                 await self._serve(socket)
+        except Unreachable as error:
+            # The source of tokens is the caller's; it may do better later, as may a line that carries nothing.
+            return _Lost(Advice.RECONNECT, error)
         except ConnectionClosed as closed:
-            return self._after_close(closed), closed
+            return self._after_close(closed)
         except InvalidStatus as refused:
-            status = refused.response.status_code
-            if status < 500 and status not in (408, 425, 429):
-                raise TurnedAway(status, "The server refuses the connection.") from refused
-            return (Advice.WAIT if status == 429 else Advice.RECONNECT), refused
+            return self._after_status(refused)
         except (InvalidMessage, ProxyError, OSError, TimeoutError) as lost:
-            return Advice.RECONNECT, lost
+            trouble = Unreachable(f"{_NO_ANSWER}: {type(lost).__name__}.")
+            trouble.__cause__ = lost
+            return _Lost(Advice.RECONNECT, trouble)
         except InvalidHandshake as refused:
             raise Unreadable("The server does not speak the protocol.") from refused
 
-    def _after_close(self, closed: ConnectionClosed) -> Advice:
+    def _after_close(self, closed: ConnectionClosed) -> _Lost:
         received, sent = closed.rcvd, closed.sent
         if sent is not None and not closed.rcvd_then_sent and sent.code in {*_MISUNDERSTOOD, CloseCode.TOO_LARGE}:
             raise Unreadable(f"The server sent what is not of the protocol, or too large: {sent.code}.") from closed
@@ -208,35 +248,58 @@ class Line:
         if advice is Advice.STAY_AWAY:
             why = _WHY.get(code, "it wants no more of this client")
             raise TurnedAway(code, f"The server has closed the connection: {why}.") from closed
+        return self._lost(advice, code, "The server has closed the connection.", closed)
+
+    def _after_status(self, refused: InvalidStatus) -> _Lost:
+        """A status that this client does not know is one of something that may pass, as an unknown close code is."""
+        status, headers = refused.response.status_code, refused.response.headers
+        where = _redirected(headers.get("Location", ""), self._url) if 300 <= status < 400 else ""
+        if where:
+            raise TurnedAway(status, f"The server redirects to {where}.") from refused
+        content = "The server refuses the connection."
+        if status in _REFUSALS or status < 400:
+            raise TurnedAway(status, content) from refused
+        advice = {401: Advice.SIGN_IN, 429: Advice.WAIT}.get(status, Advice.RECONNECT)
+        return self._lost(advice, status, content, refused, _seconds_in(headers.get("Retry-After", "")))
+
+    def _lost(self, advice: Advice, code: int, content: str, cause: Exception, retry_after_s: float = 0.0) -> _Lost:
         if advice is Advice.SIGN_IN:
             if self._token_refused or not self._tokens.renewable:
-                raise TurnedAway(code, "The server does not take the token.") from closed
+                raise TurnedAway(code, "The server does not take the token.") from cause
             self._token_refused = True
-        return advice
+        error = Unreachable(content, code)
+        error.__cause__ = cause
+        return _Lost(advice, error, retry_after_s)
 
     async def _serve(self, socket: ClientConnection) -> NoReturn:
-        """Raises ConnectionClosed at the socket's end."""
+        """Raises ConnectionClosed at the socket's end, and Unreachable if it carries nothing."""
         if socket.subprotocol != SUBPROTOCOL:
             raise Unreadable("The server does not speak the protocol.")
+        self._doing = _SILENT
         self._socket, self._outgoing, self._pongs = socket, asyncio.Queue(), deque()
         tasks = {asyncio.create_task(self._write(socket)), asyncio.create_task(self._renew())}
-        answered = False
         try:
             self._ask_anew()
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                first = await socket.recv()
-            answered = True
+            first = await _answer_on(socket)
+            self._patience.reschedule(None)
+            self._trouble = None
             self._take(first)
             self._opened.set()
             while True:
-                self._take(await socket.recv())
+                self._take(await self._next_on(socket))
         finally:
             self._socket = None
-            if answered:
-                self._open_until = time.monotonic()
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+
+    async def _next_on(self, socket: ClientConnection) -> str | bytes:
+        try:
+            async with asyncio.timeout(_PING_AFTER_S):
+                return await socket.recv()
+        except TimeoutError:
+            self._ping(None)
+            return await _answer_on(socket)
 
     def _ask_anew(self) -> None:
         """Send what a new socket needs: first a ping, whose pong shows that the server has taken the socket."""
@@ -317,4 +380,35 @@ class Line:
                 if token is not None:
                     await self.request(Authenticate(access_token=token))
         except Exception as error:
-            log.warning("the token could not be renewed", extra={"cause": type(error).__name__})
+            log.warning("the token could not be renewed", extra={"cause": type(error.__cause__ or error).__name__})
+
+
+async def _answer_on(socket: ClientConnection) -> str | bytes:
+    """What comes after a ping. Raises Unreachable."""
+    try:
+        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            return await socket.recv()
+    except TimeoutError as silent:
+        # It would not carry a close frame either.
+        socket.transport.abort()
+        raise Unreachable(_SILENT) from silent
+
+
+def _redirected(location: str, socket_url: str) -> str:
+    """Where a redirect leads, without its query, which may hold secrets; empty if that is no address."""
+    try:
+        to = urlsplit(urljoin(socket_url.replace("ws", "http", 1), location))
+    except ValueError:
+        return ""
+    return location and f"{to.scheme}://{to.netloc.rpartition('@')[2]}{to.path}"
+
+
+def _seconds_in(retry_after: str) -> float:
+    """The seconds from now that a `Retry-After` names (RFC 9110 §10.2.3); 0 if it can't be read."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
+    try:
+        at = parsedate_to_datetime(retry_after)
+        return max(0.0, (at - datetime.now(UTC)).total_seconds())
+    except (OverflowError, TypeError, ValueError):
+        return 0.0

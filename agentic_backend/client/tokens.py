@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable
 
 from pydantic_core import from_json
 
+from agentic_backend.client.errors import Unreachable
+
 TokenSource = str | Callable[[], str | Awaitable[str]] | None
 """A token, a function (also an asynchronous one) that gets one, or None where the server asks for none."""
 
 TOKEN_VARIABLE = "CHAT_TOKEN"
 """The environment variable with the token for a running server, for the commands that use the client."""
+TOKEN_NOT_GIVEN = "The token function did not return in time."
 _SOURCE_TIMEOUT_S = 30
 _SOONEST_RENEWAL_S = 1.0
 
@@ -26,7 +29,7 @@ def token_of_environment() -> str | None:
 class Tokens:
     """The newest token of a source. A function is called again after half of the time that the token has left.
 
-    What a function raises reaches the caller of `newest` and `renewed`, as does TimeoutError.
+    `newest` and `renewed` raise Unreachable where it raises, does not return in time, or gives no text.
     """
 
     def __init__(self, source: TokenSource) -> None:
@@ -52,12 +55,25 @@ class Tokens:
     async def renewed(self) -> str | None:
         """A token that the source is asked for now."""
         if callable(self._source):
-            async with asyncio.timeout(_SOURCE_TIMEOUT_S):
-                token = self._source()
-                self._token = await token if inspect.isawaitable(token) else token
+            self._token = await _given_by(self._source)
             expiry, now = _expiry_of(self._token), time.time()
             self._renew_at = float("inf") if expiry is None else now + max(_SOONEST_RENEWAL_S, (expiry - now) / 2)
         return self._token
+
+
+async def _given_by(source: Callable[[], str | Awaitable[str]]) -> str:
+    """Raises Unreachable, whose text has nothing of what the source says: that may be secret."""
+    try:
+        async with asyncio.timeout(_SOURCE_TIMEOUT_S) as limit:
+            token = source()
+            token = await token if inspect.isawaitable(token) else token
+    except Exception as failed:
+        if limit.expired():
+            raise Unreachable(TOKEN_NOT_GIVEN) from failed
+        raise Unreachable(f"The token function failed: {type(failed).__name__}.") from failed
+    if not isinstance(token, str):
+        raise Unreachable("The token function failed: it gave no text.")
+    return token
 
 
 def _expiry_of(token: str) -> float | None:

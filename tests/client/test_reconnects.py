@@ -104,7 +104,8 @@ async def test_an_ask_while_there_is_no_connection_is_made_once_there_is_one(lin
 async def test_a_connection_that_carries_nothing_any_more_is_given_up(
     line: TcpLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_line, "_PING_EVERY_S", 0.3)
+    monkeypatch.setattr(client_line, "_PING_AFTER_S", 0.3)
+    monkeypatch.setattr(client_line, "_ANSWER_TIMEOUT_S", 0.5)
     pace = paced_agent.begin()
     async with connect(line.address, token="dev:ann") as chat:
         exchange = chat.ask(paced_agent.ASK, agent_id="paced")

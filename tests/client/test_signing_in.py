@@ -116,6 +116,27 @@ async def test_a_source_of_tokens_that_keeps_failing_ends_the_client(server: Run
     assert isinstance(ended.value.__cause__, ConnectionError)
 
 
+@pytest.mark.parametrize("given", [ZeroDivisionError("secret"), TimeoutError("secret"), None, 7])
+async def test_a_source_that_gives_no_token_fails_by_the_clients_own_error(given: object) -> None:
+    def token() -> str:
+        if isinstance(given, Exception):
+            raise given
+        return given  # type: ignore[return-value]
+
+    rest = Rest("http://127.0.0.1:9", Tokens(token), None)
+    with pytest.raises(Unreachable, match="token function") as failed:
+        await rest.agents()
+    await rest.aclose()
+    assert "secret" not in str(failed.value)
+
+
+async def test_patience_ends_while_a_source_of_tokens_hangs() -> None:
+    async with asyncio.timeout(TOKEN_S + 10):
+        with pytest.raises(Unreachable, match="did not return"):
+            async with connect("http://127.0.0.1:9", token=lambda: asyncio.Event().wait(), patience_s=0.5):  # type: ignore[arg-type, return-value]
+                pass
+
+
 async def test_a_token_without_expiry_is_asked_for_once() -> None:
     given = []
 

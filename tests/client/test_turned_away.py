@@ -125,7 +125,7 @@ async def test_a_refusal_has_all_that_the_server_told() -> None:
     async def behave(socket: HostileSocket) -> None:
         await socket.frame("ask")
         told = {"retryable": True, "retry_after_s": 2.5, "refused": "ask", "client_exchange_id": "x1"}
-        await socket.send(refusal("rate_limited", **told))
+        await socket.send(refusal("session_busy", **told))
         await socket.gone()
 
     async with hostile_server(behave) as address:
@@ -133,7 +133,7 @@ async def test_a_refusal_has_all_that_the_server_told() -> None:
             await asked(address)
     error = refused.value
     assert isinstance(error, Refused)
-    assert (error.code, error.content, error.retry_after_s, error.request_id) == ("rate_limited", "no", 2.5, "r1")
+    assert (error.code, error.content, error.retry_after_s, error.request_id) == ("session_busy", "no", 2.5, "r1")
     assert error.whose == "client"
 
 

@@ -12,26 +12,50 @@ import WebSocket from "ws";
 
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
+const { patience, token, speed = 1, native = false } = JSON.parse(process.env.DRIVEN ?? "{}");
+if (speed !== 1) runFaster(speed);
 const tokens = process.argv.slice(3);
 let transcript = newTranscript();
 const events = new Map();
 
+/** All of the program's clocks and timers. */
+function runFaster(times) {
+  const { setTimeout, setInterval, Date } = globalThis;
+  const [began, now] = [Date.now(), Date.now];
+  globalThis.setTimeout = (call, ms, ...more) => setTimeout(call, ms / times, ...more);
+  globalThis.setInterval = (call, ms, ...more) => setInterval(call, ms / times, ...more);
+  Date.now = () => began + (now() - began) * times;
+}
+
+const began = Date.now();
+let asked = 0;
+/** What a token function may do, at first or always. */
+const TROUBLES = {
+  raises() {
+    throw new RangeError("secret");
+  },
+  hangs: () => new Promise(() => {}),
+};
+
 const chat = connect(process.argv[2], {
-  WebSocket,
+  ...(native ? {} : { WebSocket }),
+  ...(patience === undefined ? {} : { patience }),
   tokens({ renew }) {
+    asked += 1;
+    if (token && (token.always || asked === 1)) return TROUBLES[token.trouble]();
     if (renew) tokens.shift();
     return tokens.length ? { access_token: tokens[0] } : null;
   },
   onEvent: (event) => (transcript = applyEvent(transcript, event)),
-  onState: ({ phase, code }) => tell({ phase, code }),
+  onState: ({ phase, code, why }) => tell({ phase, code, why }),
 });
 
 async function read(from) {
   try {
     for await (const event of events.get(from)) tell({ from, event });
-    tell({ from, ended: true });
-  } catch ({ name, code }) {
-    tell({ from, failed: name, code });
+    tell({ from, ended: true, after_s: (Date.now() - began) / 1_000 });
+  } catch ({ name, code, phase, message }) {
+    tell({ from, failed: name, code, of: phase, message, after_s: (Date.now() - began) / 1_000 });
   }
 }
 

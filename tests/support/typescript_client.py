@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -116,11 +117,17 @@ class TypescriptClient:
 
 
 @asynccontextmanager
-async def typescript_client(consumer: Consumer, address: str, *tokens: str) -> AsyncIterator[TypescriptClient]:
-    """A program of the consumer, which connects to the server; each token replaces one that is refused."""
+async def typescript_client(
+    consumer: Consumer, address: str, *tokens: str, native: bool = False, **options: Any
+) -> AsyncIterator[TypescriptClient]:
+    """A program of the consumer, which connects to the server; each token replaces one that is refused.
+
+    With `native` it uses Node's own class of sockets instead of that of `ws`. `options` are driven.mjs's.
+    """
     process = await asyncio.create_subprocess_exec(
-        *("node", "driven.mjs", address, *tokens),
+        *("node", *(["--experimental-websocket"] if native else []), "driven.mjs", address, *tokens),
         cwd=consumer.directory,
+        env={**os.environ, "DRIVEN": json.dumps({"native": native, **options})},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST_LINE,

@@ -6,7 +6,11 @@
 
 /** @import { Ask, FrameRefused } from "@agentic-backend/client/protocol" */
 
+import { timerOf } from "./timer.js";
+
 /** @typedef {Ask & { readonly client_exchange_id: string }} NamedAsk */
+
+/** @typedef {ReturnType<typeof setTimeout>} Timer */
 
 /** @typedef {{ readonly code: string, readonly content: string, readonly until: number | null }} Kept  why an ask waits, and until when */
 
@@ -17,14 +21,22 @@ export class Asks {
   /**
    * By client exchange id.
    *
-   * @type {Map<string, { frame: NamedAsk, timer: ReturnType<typeof setTimeout> | null, postponed: boolean }>}
+   * @type {Map<string, { frame: NamedAsk, timer: Timer | null, postponed: boolean, lateTimer: Timer | null }>}
    */
   #asks = new Map();
   #send;
+  #patience;
+  #onLate;
 
-  /** @param {(frame: NamedAsk) => unknown} send  gets a frame to the server, if it can be reached */
-  constructor(send) {
+  /**
+   * @param {(frame: NamedAsk) => unknown} send  gets a frame to the server, if it can be reached
+   * @param {number} [patience]  how many seconds the server may take to acknowledge one
+   * @param {(id: string) => void} [onLate]  gets one that was given up
+   */
+  constructor(send, patience = Infinity, onLate = () => {}) {
     this.#send = send;
+    this.#patience = patience;
+    this.#onLate = onLate;
   }
 
   get frames() {
@@ -33,7 +45,8 @@ export class Asks {
 
   /** @param {NamedAsk} frame */
   add(frame) {
-    this.#asks.set(frame.client_exchange_id, { frame, timer: null, postponed: false });
+    const id = frame.client_exchange_id;
+    this.#asks.set(id, { frame, timer: null, postponed: false, lateTimer: timerOf(this.#patience, () => this.#late(id)) });
     this.#send(frame);
   }
 
@@ -59,7 +72,14 @@ export class Asks {
   forget(id) {
     if (!id) return;
     clearTimeout(this.#asks.get(id)?.timer ?? undefined);
+    clearTimeout(this.#asks.get(id)?.lateTimer ?? undefined);
     this.#asks.delete(id);
+  }
+
+  /** @param {string} id */
+  #late(id) {
+    this.forget(id);
+    this.#onLate(id);
   }
 
   sendAll() {
@@ -78,11 +98,12 @@ export class Asks {
     if (code === RESTARTING) return { code, content, until: null };
     const ask = this.#asks.get(id);
     if (!ask || !FOR_THE_MOMENT.has(code) || waitS === undefined || ask.postponed) return null;
+    if (waitS > this.#patience) return null;
     ask.postponed = true;
-    ask.timer = setTimeout(() => {
+    ask.timer = timerOf(waitS, () => {
       ask.timer = null;
       this.#send(ask.frame);
-    }, waitS * 1_000);
+    });
     return { code, content, until: Date.now() + waitS * 1_000 };
   }
 }

@@ -21,6 +21,7 @@ import { DecisionQueue } from "./decision-queue.js";
 import { Disconnected, Refused, Unreadable } from "./errors.js";
 import { jsonCopy, wellFormed } from "./exact-json.js";
 import { Exchange } from "./exchange.js";
+import { httpAnswer } from "./http-answer.js";
 import { randomId } from "./random-id.js";
 import { isKnown, isReadable } from "./reading.js";
 import { SessionFeed } from "./session-feed.js";
@@ -31,6 +32,8 @@ import { isOfExchange } from "./transcript.js";
  * @typedef {object} ChatOptions
  * @property {(wanted: { renew: boolean }) => Promise<Tokens | null> | Tokens | null} [tokens]  see ConnectionOptions
  * @property {SocketClass} [WebSocket]  for runtimes without a global one
+ * @property {number} [patience]  how many seconds it tries to reach a server, now and whenever the connection is lost,
+ *   before it is `unreachable`, and how long the server may take to begin an exchange: 60
  * @property {(event: ServerEvent) => void} [onEvent]  gets every event as it comes, also those that were seen before
  *   and those of types that this version doesn't know, but none that can't be read
  * @property {(state: ConnectionState) => void} [onState]
@@ -45,7 +48,8 @@ import { isOfExchange } from "./transcript.js";
 
 const FOLLOW_AGAIN_MS = 3_000;
 const MOST_SHOWN = 1_000;
-const LEFT_BY_CONNECT_ONLY = new Set(["signed_out", "refused", "closed"]);
+const PATIENCE_S = 60;
+const LEFT_BY_CONNECT_ONLY = new Set(["signed_out", "refused", "unreachable", "closed"]);
 /** They may come again of an exchange that waits, or before its end. */
 const TELLS_NOTHING_OF_DECISIONS = new Set(["started", "reset", "error"]);
 
@@ -68,7 +72,7 @@ export class Chat {
   #connection;
   /** @type {Set<Follower>} */
   #followers = new Set();
-  #asks = new Asks((frame) => this.#connection.send(frame));
+  #asks;
   /** @type {DecisionQueue<AwaitedDecisions>} */
   #decisions = new DecisionQueue((decisions) => {
     if (this.#connection.send(decisions.frame)) decisions.timesSent += 1;
@@ -90,20 +94,27 @@ export class Chat {
    * @param {string | URL} server
    * @param {ChatOptions} [options]
    */
-  constructor(server, { tokens, WebSocket, onEvent = () => {}, onState = () => {} } = {}) {
+  constructor(server, { tokens, WebSocket, patience = PATIENCE_S, onEvent = () => {}, onState = () => {} } = {}) {
+    this.#asks = new Asks(
+      (frame) => this.#connection.send(frame),
+      patience,
+      (id) => this.#late(id),
+    );
     this.#onEvent = onEvent;
     this.#onState = onState;
     this.#connection = new Connection({
       url: socketUrl(server),
       tokens,
       WebSocket,
+      patience,
+      httpAnswer: () => httpAnswer(server),
       onOpen: () => this.#opened(),
       onEvent: (event, size) => this.#received(event, size),
       onState: (state) => this.#changed(state),
     });
   }
 
-  /** Connects now; from the phases `signed_out`, `refused` and `closed` nothing else leads back. */
+  /** Connects now; from the phases `signed_out`, `refused`, `unreachable` and `closed` nothing else leads back. */
   connect() {
     this.#connection.connect();
   }
@@ -304,9 +315,24 @@ export class Chat {
     if (!id && !refusal.refused) return this.#decisionsRefused(refusal);
     if (!id || this.#asks.keep(id, refusal)) return;
     this.#asks.forget(id);
-    for (const follower of this.#followers) {
-      if (follower instanceof Exchange && follower.clientExchangeId === id) follower.refused(refusal);
+    for (const exchange of this.#askers(id)) exchange.refused(refusal);
+  }
+
+  /** @param {string} id  of an ask that the server has not acknowledged in time */
+  #late(id) {
+    for (const exchange of this.#askers(id)) {
+      this.#followers.delete(exchange);
+      exchange.failed(new Disconnected("unreachable", null, "The server did not begin the exchange in time."));
     }
+  }
+
+  /**
+   * Who reads what an ask begins.
+   *
+   * @param {string} id
+   */
+  #askers(id) {
+    return [...this.#followers].filter((each) => each instanceof Exchange && each.clientExchangeId === id);
   }
 
   /** @param {FrameRefused} refusal */
@@ -339,8 +365,9 @@ export class Chat {
   /** @param {ConnectionState} state */
   #changed(state) {
     if (state.phase !== "open") this.#shown.clear();
-    if (LEFT_BY_CONNECT_ONLY.has(state.phase) && state.code !== TOO_MANY) {
-      const error = new Disconnected(state.phase, state.code);
+    const comesBack = state.phase === "refused" && state.code === TOO_MANY;
+    if (LEFT_BY_CONNECT_ONLY.has(state.phase) && !comesBack) {
+      const error = new Disconnected(state.phase, state.code, state.why);
       for (const { client_exchange_id: id } of this.#asks.frames) this.#asks.forget(id);
       for (const { failed } of this.#decisions.clear()) failed(error);
       for (const follower of this.#followers) follower.failed(error);

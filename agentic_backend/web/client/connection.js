@@ -3,22 +3,27 @@
  *
  * It knows nothing of sessions. Whoever owns it gets `onOpen` for every new socket (follow and ask again there),
  * `onEvent` for every event, and `onState` when its phase changes. It comes back by itself from all phases but
- * `signed_out`, `refused` and `closed`, which only `connect()` leaves; too many connections are `refused` for a minute.
+ * `signed_out`, `refused`, `unreachable` and `closed`, which only `connect()` leaves; too many connections are `refused`
+ * for a minute.
  */
 
 /** @import { Authenticate, ClientFrame, ServerEvent } from "@agentic-backend/client/protocol" */
 
 import { parseExactly, writtenJson } from "./exact-json.js";
 import { serverUrl } from "./server-url.js";
+import { timerOf } from "./timer.js";
 
 /** @typedef {Omit<Authenticate, "type">} Tokens */
 
 /**
  * @typedef {object} ConnectionState
- * @property {"connecting" | "open" | "unsure" | "reconnecting" | "signed_out" | "refused" | "closed"} phase
- *   `unsure`: the network is said to be gone, and the socket has not been heard since
- * @property {number | null} code  why it is `signed_out` or `refused`: the server's close code; 1012 while a server
- *   that said that it restarts is not back; otherwise null
+ * @property {"connecting" | "open" | "unsure" | "reconnecting" | "signed_out" | "refused" | "unreachable" | "closed"} phase
+ *   `unsure`: the network is said to be gone, and the socket has not been heard since; `unreachable`: its patience has
+ *   ended
+ * @property {number | null} code  why it is `signed_out`, `refused` or `unreachable`: the server's close code, or the HTTP
+ *   status with which it has refused the socket; 1012 while a server that said that it restarts is not back; otherwise
+ *   null
+ * @property {string | null} why  what was last in the way, for people, where one of these three ends it
  */
 
 /**
@@ -32,6 +37,16 @@ import { serverUrl } from "./server-url.js";
  * @property {((event: any) => void) | null} onmessage
  * @property {((event: any) => void) | null} onclose
  * @property {((event: any) => void) | null} onerror
+ * @property {((name: any, listener: (...told: any[]) => void) => unknown) | undefined} [on]  that of `ws`
+ */
+
+/**
+ * What HTTP has answered instead of a socket.
+ *
+ * @typedef {object} HttpAnswer
+ * @property {number} status
+ * @property {string | null | undefined} retryAfter  the header
+ * @property {string | null | undefined} location  the header
  */
 
 /** @typedef {new (url: string | URL, protocols: string[]) => Socket} SocketClass */
@@ -43,6 +58,10 @@ import { serverUrl } from "./server-url.js";
  *   at each connection; with `renew` the server has refused the last ones, and null says that there are no others.
  *   Where it rejects, the connection tries again later.
  * @property {SocketClass | undefined} [WebSocket]  for runtimes without a global one
+ * @property {number | undefined} [patience]  how many seconds it tries to reach a server before it is `unreachable`; by
+ *   default without end
+ * @property {(() => Promise<HttpAnswer | null>) | undefined} [httpAnswer]  what HTTP answers where no socket opened; null where
+ *   that says nothing. For classes of sockets that don't tell, as those of browsers.
  * @property {() => void} onOpen
  * @property {(event: ServerEvent, size: number) => void} onEvent  `size` is the event's length as JSON, in characters
  * @property {(state: ConnectionState) => void} onState
@@ -63,6 +82,7 @@ const ANSWER_WITHIN_MS = 10_000;
 const ANSWER_WITHIN_AFTER_WAKE_MS = 4_000;
 const LOOK_EVERY_MS = 1_000;
 const TOO_MANY_WAIT_MS = 60_000;
+const TOKENS_WITHIN_MS = 30_000;
 
 const BROKEN = 1006;
 export const RESTART = 1012;
@@ -71,6 +91,13 @@ const TOKEN_REFUSED = 4401;
 export const TOO_MANY = 4429;
 /** Close codes after which coming back at once would only repeat the refusal. */
 const REFUSALS = new Set([1002, 1003, 1008, TOO_LARGE, 4403, TOO_MANY]);
+/** HTTP statuses of which that is true too. An unknown one may pass, as an unknown close code. */
+const REFUSED_STATUSES = new Set([400, 403, 404, 405, 410, 426]);
+
+const TOKEN_NOT_GIVEN = "The token function did not return in time.";
+const REFUSES = "The server refuses the connection.";
+const NO_ANSWER = "No server answers.";
+const SILENT = "The connection is open, but carries nothing.";
 
 /**
  * The address of the WebSocket of the server whose page is at `server`.
@@ -103,6 +130,12 @@ export class Connection {
   #retryTimer = null;
   /** @type {ReturnType<typeof setInterval> | null} */
   #lookTimer = null;
+  /** Runs while no server has answered on an open socket. @type {ReturnType<typeof setTimeout> | null} */
+  #patienceTimer = null;
+  /** What was in the way last, since a server has answered. @type {{ why: string, code: number | null } | null} */
+  #trouble = null;
+  /** What is said where it has not come to that. */
+  #doing = NO_ANSWER;
   #openedAt = Infinity;
   #heardAt = 0;
   /** Until when something must be received for the socket not to be given up. @type {number | null} */
@@ -120,30 +153,31 @@ export class Connection {
   async connect() {
     this.#abandon();
     this.#lookTimer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#startPatience();
     const connecting = {};
     this.#connecting = connecting;
+    this.#doing = TOKEN_NOT_GIVEN;
     this.#report(this.#attempt ? "reconnecting" : "connecting", this.#restartCode);
     const renew = this.#tokenRefused;
     let tokens;
     try {
-      tokens = (await this.#options.tokens?.({ renew })) ?? null;
-    } catch {
-      if (connecting === this.#connecting) this.#comeBack();
-      return;
+      tokens = (await inTime(this.#options.tokens?.({ renew }))) ?? null;
+    } catch (error) {
+      if (connecting !== this.#connecting) return;
+      this.#trouble = { why: error === LATE ? TOKEN_NOT_GIVEN : `The token function failed: ${nameOf(error)}.`, code: null };
+      return this.#comeBack();
     }
     if (connecting !== this.#connecting) return;
     this.#tokens = tokens;
     if (tokens || !renew) return this.#openSocket();
     this.#tokenRefused = false;
-    this.#report("signed_out", TOKEN_REFUSED);
+    this.#end("signed_out", this.#trouble?.code ?? TOKEN_REFUSED, this.#trouble?.why);
   }
 
   /** Closes the socket, and doesn't come back. */
   close() {
     this.#abandon();
-    if (this.#lookTimer !== null) clearInterval(this.#lookTimer);
-    this.#lookTimer = null;
-    this.#report("closed");
+    this.#end("closed");
   }
 
   /**
@@ -186,15 +220,50 @@ export class Connection {
     this.#socket = socket;
     this.#openedAt = Infinity;
     this.#answerBy = Date.now() + ANSWER_WITHIN_MS;
-    socket.onopen = () => this.#opened();
+    this.#doing = NO_ANSWER;
+    socket.onopen = () => this.#opened(socket);
     socket.onmessage = ({ data }) => this.#received(data);
-    socket.onclose = ({ code }) => this.#closed(code);
-    // A close follows every error. Of `ws`, an error that nobody listens to would end the process.
-    socket.onerror = () => {};
+    // Node's own class tells an error and no close; others tell both.
+    socket.onclose = socket.onerror = () => this.#notOpened(socket);
+    socket.on?.("unexpected-response", (request, { statusCode: status, headers }) => {
+      request.destroy();
+      if (socket !== this.#socket) return;
+      this.#answered({ status, retryAfter: headers["retry-after"], location: headers.location });
+    });
   }
 
-  #opened() {
+  /**
+   * Not every class of sockets tells why: those of browsers must not.
+   *
+   * @param {Socket} socket
+   */
+  async #notOpened(socket) {
+    forget(socket);
+    const answer = socket.on ? null : await this.#options.httpAnswer?.();
+    if (socket !== this.#socket) return;
+    if (answer) this.#answered(answer);
+    else this.#closed(BROKEN, NO_ANSWER);
+  }
+
+  /** @param {HttpAnswer} answer */
+  #answered({ status, retryAfter, location }) {
+    this.#abandon();
+    if (status === 401) return this.#signInAgain(status);
+    if (status < 400 || REFUSED_STATUSES.has(status)) {
+      const to = status >= 300 && status < 400 ? redirected(location ?? "", this.#options.url) : null;
+      return this.#end("refused", status, to ? `The server redirects to ${to}.` : REFUSES);
+    }
+    this.#trouble = { why: REFUSES, code: status };
+    this.#comeBack(secondsIn(retryAfter) * 1_000, status === 429 ? TOO_MANY_WAIT_MS : 0);
+  }
+
+  /** @param {Socket} socket */
+  #opened(socket) {
+    // A close follows every error from now on.
+    socket.onerror = () => {};
+    socket.onclose = ({ code }) => this.#closed(code);
     if (this.#tokens) this.authenticate(this.#tokens);
+    this.#doing = SILENT;
     // Its pong shows that the server really took the socket.
     this.#ping(ANSWER_WITHIN_MS);
     this.#report("open");
@@ -204,7 +273,8 @@ export class Connection {
   /** @param {string} data */
   #received(data) {
     const event = eventIn(data);
-    if (!event) return this.#closed(BROKEN);
+    if (!event) return this.#closed(BROKEN, "The server sends what is not of the protocol.");
+    this.#stopPatience();
     this.#heardAt = Date.now();
     this.#openedAt = Math.min(this.#openedAt, this.#heardAt);
     this.#answerBy = null;
@@ -214,29 +284,43 @@ export class Connection {
     if (event.type !== "pong") this.#options.onEvent(event, data.length);
   }
 
-  /** @param {number} code */
-  #closed(code) {
+  /**
+   * @param {number} code
+   * @param {string | null} [why]  if it was not the server
+   */
+  #closed(code, why = null) {
+    this.#trouble = why ? { why, code: null } : { why: "The server has closed the connection.", code };
     if (Date.now() - this.#openedAt > SETTLED_AFTER_MS) this.#attempt = 0;
     this.#abandon();
     this.#restarts ||= code === RESTART;
-    if (code === TOKEN_REFUSED) return this.#signInAgain();
+    if (code === TOKEN_REFUSED) return this.#signInAgain(code);
     if (!REFUSALS.has(code)) return this.#comeBack();
-    if (code === TOO_MANY) this.#retryIn(TOO_MANY_WAIT_MS);
-    this.#report("refused", code);
+    if (code !== TOO_MANY) return this.#end("refused", code, this.#trouble.why);
+    this.#retryIn(TOO_MANY_WAIT_MS);
+    this.#report("refused", code, this.#trouble.why);
   }
 
-  /** Once with renewed tokens; if the server doesn't take those either, the next would do no better. */
-  #signInAgain() {
-    if (this.#tokenRefused) return this.#report("signed_out", TOKEN_REFUSED);
+  /**
+   * Once with renewed tokens; if the server doesn't take those either, the next would do no better.
+   *
+   * @param {number} code
+   */
+  #signInAgain(code) {
+    this.#trouble = { why: "The server does not take the token.", code };
+    if (this.#tokenRefused) return this.#end("signed_out", code, this.#trouble.why);
     this.#tokenRefused = true;
     this.connect();
   }
 
-  #comeBack() {
+  /**
+   * @param {number} [notBefore]  when the server wants the next one
+   * @param {number} [least]  of the longest delay
+   */
+  #comeBack(notBefore = 0, least = 0) {
     const most = this.#restarts ? LONGEST_DELAY_OF_RESTART_MS : LONGEST_DELAY_MS;
-    const longest = Math.min(most, FIRST_DELAY_MS * 2 ** this.#attempt);
+    const longest = Math.max(least, Math.min(most, FIRST_DELAY_MS * 2 ** this.#attempt));
     this.#attempt += 1;
-    this.#retryIn(longest);
+    this.#retryIn(longest, notBefore);
     this.#report("reconnecting", this.#restartCode);
   }
 
@@ -248,9 +332,42 @@ export class Connection {
    * Never all clients at the same moment, after a server has turned them all away.
    *
    * @param {number} longest
+   * @param {number} [notBefore]  when the server wants the next one
    */
-  #retryIn(longest) {
-    this.#retryTimer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));
+  #retryIn(longest, notBefore = 0) {
+    this.#startPatience();
+    const delay = notBefore + longest * (0.5 + Math.random() / 2);
+    this.#retryTimer = timerOf(delay / 1_000, () => this.connect());
+  }
+
+  #startPatience() {
+    this.#patienceTimer ??= timerOf(this.#options.patience ?? Infinity, () => {
+      const { why, code } = this.#trouble ?? { why: this.#doing, code: null };
+      this.#abandon();
+      this.#attempt = 0;
+      this.#end("unreachable", code, why);
+    });
+  }
+
+  #stopPatience() {
+    if (this.#patienceTimer !== null) clearTimeout(this.#patienceTimer);
+    this.#patienceTimer = null;
+    this.#trouble = null;
+  }
+
+  /**
+   * Comes to a phase that only `connect()` leaves.
+   *
+   * @param {ConnectionState["phase"]} phase
+   * @param {number | null} [code]
+   * @param {string | null} [why]
+   */
+  #end(phase, code = null, why = null) {
+    this.#stopPatience();
+    // A program that waits for nothing else ends.
+    if (this.#lookTimer !== null) clearInterval(this.#lookTimer);
+    this.#lookTimer = null;
+    this.#report(phase, code, why);
   }
 
   /** Lets go of the socket without waiting for its close, which may take minutes on a dead network. */
@@ -262,7 +379,7 @@ export class Connection {
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;
-    socket.onopen = socket.onmessage = socket.onclose = null;
+    forget(socket);
     socket.close();
   }
 
@@ -274,7 +391,7 @@ export class Connection {
   #look() {
     const now = Date.now();
     if (this.#answerBy !== null) {
-      if (now > this.#answerBy) this.#closed(BROKEN);
+      if (now > this.#answerBy) this.#closed(BROKEN, this.#doing);
     } else if (now - this.#heardAt > PING_AFTER_MS) {
       this.#ping(ANSWER_WITHIN_MS);
     }
@@ -283,11 +400,67 @@ export class Connection {
   /**
    * @param {ConnectionState["phase"]} phase
    * @param {number | null} code
+   * @param {string | null} why
    */
-  #report(phase, code = null) {
+  #report(phase, code = null, why = null) {
     this.#phase = phase;
-    this.#options.onState({ phase, code });
+    this.#options.onState({ phase, code, why });
   }
+}
+
+/** @param {Socket} socket */
+function forget(socket) {
+  socket.onopen = socket.onmessage = socket.onclose = null;
+  // Of `ws`, an error that nobody listens to would end the process.
+  socket.onerror = () => {};
+}
+
+const LATE = new Error("late");
+
+/**
+ * What a function of the user's gives, which must not take forever.
+ *
+ * @template T
+ * @param {Promise<T> | T} given
+ */
+async function inTime(given) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(LATE), TOKENS_WITHIN_MS)));
+  try {
+    return await /** @type {Promise<T>} */ (Promise.race([given, late]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Its message may be secret. @param {unknown} error */
+const nameOf = (error) => (error instanceof Error ? error.name : typeof error);
+
+/**
+ * Where a redirect leads, without its query, which may hold secrets; null if that is no address.
+ *
+ * @param {string} location
+ * @param {string | URL} socket  its URL
+ */
+function redirected(location, socket) {
+  try {
+    const { origin, pathname } = new URL(location, `${socket}`.replace(/^ws/, "http"));
+    return location && `${origin}${pathname}`;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The seconds from now that a `Retry-After` names; 0 if it can't be read.
+ *
+ * @param {string | null | undefined} retryAfter
+ */
+function secondsIn(retryAfter) {
+  if (!retryAfter) return 0;
+  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1_000;
+  return seconds > 0 ? seconds : 0;
 }
 
 /**

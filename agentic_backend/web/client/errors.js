@@ -33,11 +33,14 @@ export class Unreadable extends Error {
 /** The connection is gone and doesn't come back by itself. What runs on the server goes on. */
 export class Disconnected extends Error {
   /**
-   * @param {string} phase  of the connection: `signed_out`, `refused` or `closed`
-   * @param {number | null} code  the server's close code; null where the client has closed the connection
+   * @param {string} phase  of the connection: `signed_out`, `refused`, `unreachable` or `closed`
+   * @param {number | null} code  the server's close code, or the HTTP status with which it has refused the socket; null
+   *   where it was neither
+   * @param {string | null} [why]  what was in the way
    */
-  constructor(phase, code) {
-    super(`the connection is ${phase.replace("_", " ")}${code === null ? "" : ` (${code})`}`);
+  constructor(phase, code, why = null) {
+    const reason = why === null ? "" : `: ${why}`;
+    super(`the connection is ${phase.replace("_", " ")}${reason}${code === null ? "" : ` (${code})`}`);
     this.name = "Disconnected";
     this.phase = phase;
     this.code = code;

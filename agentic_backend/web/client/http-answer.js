@@ -1,0 +1,25 @@
+/** What HTTP says where no socket opens, for runtimes whose WebSocket doesn't: browsers, and Node without `ws`. */
+
+/** @import { HttpAnswer } from "./connection.js" */
+
+import { serverUrl } from "./server-url.js";
+
+const ANSWER_WITHIN_MS = 10_000;
+
+/**
+ * How a call is answered that every server answers without a token; null if it is well, or nothing answers at all: then
+ * that says nothing of the socket.
+ *
+ * @param {string | URL} server
+ * @returns {Promise<HttpAnswer | null>}
+ */
+export async function httpAnswer(server) {
+  try {
+    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+    const { ok, status, headers } = await fetch(serverUrl(server, "sign-in"), { redirect: "manual", signal });
+    // A browser hides a redirect behind the status 0.
+    return ok || !status ? null : { status, retryAfter: headers.get("Retry-After"), location: headers.get("Location") };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,260 @@
+"""What both clients do where a server, a proxy or a token function misbehaves: one table, and the server that does so.
+
+docs/clients.md tells of them in "Where something is in the way".
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Literal
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from support.hostile_answers import FINAL, STARTED, refusal
+
+SPEED = 20
+"""How much faster the clocks of the clients run, so that nobody waits for their bounds."""
+PATIENCE_S = 15
+"""Of the clients, by their clocks, where a behaviour needs no more."""
+
+Talk = Callable[[ServerConnection, "Visits"], Awaitable[None]]
+Visits = list[float]
+"""When the server was asked for something, by its own clock: each handshake that it refused, each ask."""
+Kind = Literal["answered", "turned_away", "unreachable", "refused"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What HTTP answers instead of a socket."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the caller gets, and `code` and text of its error."""
+
+    kind: Kind
+    code: int | str | None = None
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    name: str
+    acts: tuple[Status | Talk, ...]
+    """What the server does with each socket: the last one with all later ones. Without any nobody listens."""
+    outcome: Outcome
+    visits: int | None = None
+    """How often the server is asked, where it is not as often as patience allows."""
+    waits_s: tuple[float, float] | None = None
+    """The least and the longest time between the first two visits, by the client's clock."""
+    token: dict[str, Any] | None = None
+    """`{trouble: raises or hangs, always: bool}`"""
+    patience_s: float = PATIENCE_S
+
+    @property
+    def is_told_by_http(self) -> bool:
+        """Whether there is a status that tells a client something, whatever was asked for."""
+        first = self.acts[0] if self.acts else None
+        return isinstance(first, Status) and first.status != HTTPStatus.OK
+
+
+async def _frames(socket: ServerConnection) -> AsyncIterator[dict[str, Any]]:
+    """The client's frames but `ping`, which is answered."""
+    async for data in socket:
+        frame = json.loads(data)
+        if frame["type"] == "ping":
+            await socket.send(json.dumps({"type": "pong"}))
+        else:
+            yield frame
+
+
+async def answers(socket: ServerConnection, visits: Visits) -> None:
+    async for frame in _frames(socket):
+        if frame["type"] == "ask":
+            visits.append(time.monotonic())
+            await socket.send(json.dumps({**STARTED, "client_exchange_id": frame["client_exchange_id"]}))
+        if frame["type"] in ("ask", "follow"):
+            visits.append(time.monotonic())
+            await socket.send(json.dumps(FINAL))
+
+
+async def begins_nothing(socket: ServerConnection, visits: Visits) -> None:
+    """Answers no frame but `ping`."""
+    async for _ in _frames(socket):
+        pass
+
+
+async def swallows(socket: ServerConnection, visits: Visits) -> None:
+    """A proxy whose server is gone: it answers the pings of WebSocket, as every library does, and no frame."""
+    async for _ in socket:
+        pass
+
+
+async def begins_and_swallows(socket: ServerConnection, visits: Visits) -> None:
+    async for frame in _frames(socket):
+        if frame["type"] == "ask":
+            await socket.send(json.dumps({**STARTED, "client_exchange_id": frame["client_exchange_id"]}))
+            visits.append(time.monotonic())
+            break
+    await swallows(socket, visits)
+
+
+def closes(code: int) -> Talk:
+    async def talk(socket: ServerConnection, visits: Visits) -> None:
+        visits.append(time.monotonic())
+        await socket.close(code)
+
+    return talk
+
+
+def refuses(code: str, times: int, retry_after_s: float | None) -> Talk:
+    """Refuses so many asks, then answers."""
+
+    async def talk(socket: ServerConnection, visits: Visits) -> None:
+        left = times
+        async for frame in _frames(socket):
+            if frame["type"] != "ask":
+                continue
+            visits.append(time.monotonic())
+            names = {"client_exchange_id": frame["client_exchange_id"]}
+            if left > 0:
+                told = {"refused": "ask", "retryable": True, **names}
+                retry = {} if retry_after_s is None else {"retry_after_s": retry_after_s}
+                await socket.send(json.dumps(refusal(code, **told, **retry)))
+            else:
+                await socket.send(json.dumps({**STARTED, **names}))
+                await socket.send(json.dumps(FINAL))
+            left -= 1
+
+    return talk
+
+
+@asynccontextmanager
+async def misbehaving(behaviour: Behaviour) -> AsyncIterator[tuple[str, Visits]]:
+    """The address of a server that does what the behaviour says, and its visits."""
+    visits: Visits = []
+    handshakes = 0
+
+    def act() -> Status | Talk:
+        return behaviour.acts[min(max(handshakes, 1), len(behaviour.acts)) - 1]
+
+    async def process(socket: ServerConnection, request: Request) -> Response | None:
+        nonlocal handshakes
+        is_socket = "Upgrade" in request.headers
+        handshakes += is_socket
+        now = act()
+        if isinstance(now, Status):
+            if is_socket:
+                visits.append(time.monotonic())
+            return Response(now.status, HTTPStatus(now.status).phrase, Headers(now.headers | {"Content-Length": "0"}))
+        return None if is_socket else Response(200, "OK", Headers({"Content-Length": "0"}))
+
+    async def talk(socket: ServerConnection) -> None:
+        now = act()
+        assert not isinstance(now, Status)
+        await now(socket, visits)
+
+    async with serve(
+        talk, "127.0.0.1", 0, subprotocols=[Subprotocol("chat.v2")], process_request=process, close_timeout=1
+    ) as server:
+        [listener] = server.sockets
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if not behaviour.acts:
+            server.close()
+            await server.wait_closed()
+        yield address, visits
+
+
+_ANSWERED = Outcome("answered")
+_REFUSES = "The server refuses the connection."
+_NO_ANSWER = "No server answers"
+_SILENT = "The connection is open, but carries nothing."
+
+BEHAVIOURS = [
+    *(
+        Behaviour(f"status-{status}", (Status(status),), Outcome("turned_away", status, _REFUSES), visits=1)
+        for status in (400, 403, 404, 426)
+    ),
+    Behaviour("no-socket-but-a-page", (Status(200),), Outcome("turned_away", 200, _REFUSES), visits=1),
+    Behaviour("status-401", (Status(401),), Outcome("turned_away", 401, "does not take the token"), visits=2),
+    Behaviour("status-401-once", (Status(401), answers), _ANSWERED),
+    Behaviour(
+        "redirect-to-https",
+        (Status(301, {"Location": "https://chat.example/agentic?token=secret"}),),
+        Outcome("turned_away", 301, "The server redirects to https://chat.example/agentic."),
+        visits=1,
+    ),
+    Behaviour(
+        "endless-redirect",
+        (Status(302, {"Location": "/around"}),),
+        Outcome("turned_away", 302, "The server redirects to http://127.0.0.1:"),
+        visits=1,
+    ),
+    *(
+        Behaviour(f"redirect-to-{where}", (Status(302, headers),), Outcome("turned_away", 302, _REFUSES), visits=1)
+        for where, headers in (("nowhere", {}), ("rubbish", {"Location": "http://["}))
+    ),
+    *(
+        Behaviour(f"status-{status}", (Status(status),), Outcome("unreachable", status, _REFUSES))
+        for status in (418, 429, 503)
+    ),
+    *(Behaviour(f"status-{status}-once", (Status(status), answers), _ANSWERED) for status in (408, 418, 503)),
+    *(
+        Behaviour(
+            f"retry-after-of-{status}", (Status(status, {"Retry-After": "6"}), answers), _ANSWERED, waits_s=(6, 60)
+        )
+        for status in (500, 503)
+    ),
+    Behaviour(
+        "retry-after-beyond-patience", (Status(503, {"Retry-After": "90"}),), Outcome("unreachable", 503, _REFUSES), 1
+    ),
+    Behaviour(
+        "retry-after-a-day-beyond-patience",
+        (Status(503, {"Retry-After": "Fri, 01 Jan 2999 00:00:00 GMT"}),),
+        Outcome("unreachable", 503, _REFUSES),
+        visits=1,
+    ),
+    Behaviour("retry-after-that-is-rubbish", (Status(503, {"Retry-After": "-soon"}), answers), _ANSWERED),
+    Behaviour("nobody-listens", (), Outcome("unreachable", None, _NO_ANSWER)),
+    Behaviour("closes", (closes(1011),), Outcome("unreachable", 1011, "The server has closed the connection.")),
+    Behaviour("closes-where-too-many-are-open", (closes(4429),), Outcome("unreachable", 4429)),
+    Behaviour("closes-with-an-unknown-code", (closes(4999), answers), _ANSWERED),
+    Behaviour("swallows-all", (swallows,), Outcome("unreachable", None, _SILENT)),
+    Behaviour("swallows-all-once", (swallows, answers), _ANSWERED),
+    Behaviour("swallows-from-then-on", (begins_and_swallows, answers), _ANSWERED, waits_s=(0, 60)),
+    *(
+        Behaviour(
+            f"token-{trouble}{'' if always else '-once'}",
+            (answers,),
+            outcome,
+            token={"trouble": trouble, "always": always},
+            # A function may take 30 s.
+            patience_s=PATIENCE_S if always else 45,
+        )
+        for trouble, says in (
+            ("raises", "The token function failed: "),
+            ("hangs", "The token function did not return in time."),
+        )
+        for always, outcome in ((True, Outcome("unreachable", None, says)), (False, _ANSWERED))
+    ),
+    *(
+        Behaviour(f"{code}-once", (refuses(code, 1, 5),), _ANSWERED, waits_s=(5, 60))
+        for code in ("rate_limited", "too_many_runs", "overloaded")
+    ),
+    Behaviour("overloaded-twice", (refuses("overloaded", 2, 5),), Outcome("refused", "overloaded"), visits=2),
+    Behaviour(
+        "overloaded-without-a-time", (refuses("overloaded", 1, None),), Outcome("refused", "overloaded"), visits=1
+    ),
+    Behaviour("overloaded-for-too-long", (refuses("overloaded", 1, 90),), Outcome("refused", "overloaded"), visits=1),
+    Behaviour("begins-nothing", (begins_nothing,), Outcome("unreachable", None, "did not begin the exchange in time")),
+    Behaviour("busy", (refuses("session_busy", 1, 5),), Outcome("refused", "session_busy"), visits=1),
+]

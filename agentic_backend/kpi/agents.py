@@ -19,6 +19,11 @@ class AgentMetrics:
         self._evictions = metrics.counter("chat_agent_evictions", "Agents evicted from the cache.")
         self._cached = metrics.gauge("chat_cached_agents", "Agents that are kept warm or in use.")
         self._problems = metrics.gauge("chat_catalog_problems", "Faults of the agents catalog.", together="max")
+        self._hash = metrics.gauge(
+            "chat_catalog_hash",
+            "A hash of what the catalog's file says; the same on instances that agree.",
+            together="max",
+        )
         self._agent = metrics.histogram(
             "gen_ai_invoke_agent_duration_seconds",
             "Runs of agents.",
@@ -52,9 +57,13 @@ class AgentMetrics:
     def cached(self, size: int) -> None:
         self._cached.set(size)
 
-    def catalog_problems(self, count: Callable[[], int]) -> None:
-        """`count` tells how many faults the catalog has that is served now; most keep an agent from being served."""
-        self._problems.set_function(count)
+    def catalog(self, problems: Callable[[], int], file_hash: Callable[[], int]) -> None:
+        """`problems` tells how many faults the catalog has that is served now; most keep an agent from being served.
+
+        `file_hash` is the same wherever its file says the same.
+        """
+        self._problems.set_function(problems)
+        self._hash.set_function(file_hash)
 
     def ran(self, agent: str, duration_s: float, error: str) -> None:
         """A run of the agent with this name in the catalog has ended, or waits for a person.

@@ -56,6 +56,21 @@ async def bad_reload(site: Site) -> AsyncIterator[None]:
             await asyncio.sleep(0.1)
 
 
+@asynccontextmanager
+async def other_catalog(site: Site) -> AsyncIterator[None]:
+    """An instance that is started with another catalog than its peer has."""
+    file = site.directory / "agents_catalog.yaml"
+    good = file.read_text()
+    [first, *rest] = yaml.safe_load(good)["agents"]
+    file.write_text(yaml.safe_dump({"agents": [first, *rest, {**first, "id": "newcomer", "default": False}]}))
+    try:
+        await site.restart()
+        yield
+    finally:
+        file.write_text(good)
+        await site.restart()
+
+
 def blocking(short_s: int, full_s: int) -> Callable[[Site], AbstractAsyncContextManager[None]]:
     """An agent's tool blocks the event loop for so long."""
 
@@ -234,6 +249,18 @@ PROCESS_FAULTS = [
         log="catalog problem",
         fields={"problem": "no_such_module"},
         felt="The agent is missing; the others answer.",
+        ask=ASK,
+    ),
+    Fault(
+        name="two catalogs",
+        site="pair",
+        inject=other_catalog,
+        alert="CatalogsDiffer",
+        panel=("agents.json", "Catalogs that are served"),
+        runbook="`server started`",
+        log="server started",
+        fields={"agents": "newcomer"},
+        felt="An agent is there on one instance and not on the other.",
         ask=ASK,
     ),
     Fault(

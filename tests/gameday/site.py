@@ -45,18 +45,25 @@ class Site:
     clock: SkewedClock | None = None
     disk: Path | None = None
     """A small file system with the data."""
+    peer: "Site | None" = None
+    """Another instance, which is scraped too and which nothing happens to."""
     public_port: int = field(default_factory=free_port)
     internal_port: int = field(default_factory=free_port)
+
+    _servers: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Site"]:
         self._stack = AsyncExitStack()
-        self._servers = AsyncExitStack()
         async with self._stack:
             self._stack.push_async_callback(lambda: self._servers.aclose())
             await self.start()
+            if self.peer is not None:
+                self._stack.push_async_callback(self.peer.stop)
+                await self.peer.start()
             rules = RULES if self.in_full else sooner_rules(self.directory)
-            self.prometheus = Prometheus(self.directory, [f"127.0.0.1:{self.internal_port}"], rules)
+            targets = [f"127.0.0.1:{site.internal_port}" for site in (self, self.peer) if site is not None]
+            self.prometheus = Prometheus(self.directory, targets, rules)
             self._stack.callback(self.prometheus.stop)
             await asyncio.to_thread(self.prometheus.start)
             yield self

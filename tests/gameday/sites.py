@@ -109,6 +109,16 @@ async def workers(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator
 
 
 @asynccontextmanager
+async def pair(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
+    """Two instances, each on an SQLite file of its own."""
+    write_catalog(directory)
+    async with model_server() as provider:
+        peer = Site(directory, in_full, provider, ["--data", directory / "peer"])
+        async with Site(directory, in_full, provider, ["--data", directory / "data"], peer=peer).running() as site:
+            yield site
+
+
+@asynccontextmanager
 async def realm(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
     """A server whose users sign in; the realm is reached over a line."""
     write_catalog(directory)
@@ -137,6 +147,7 @@ SITES: dict[str, Callable[[Path, bool, int], AbstractAsyncContextManager[Site]]]
     "called": called,
     "rooted": rooted,
     "fleet": fleet,
+    "pair": pair,
     "workers": workers,
     "realm": realm,
 }

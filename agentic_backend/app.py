@@ -274,15 +274,15 @@ async def _broadcast(
         return nullcontext(Alone())
 
     def imported() -> AbstractAsyncContextManager[Broadcast]:
-        up, metrics = kpi.dependencies.broadcast_up, kpi.broadcast
+        away, metrics = kpi.dependencies.broadcast_away, kpi.broadcast
         if url is not None:
             from agentic_backend.relay.redis_broadcast import redis_broadcast
 
-            return redis_broadcast(url, instance_id, up, metrics)
+            return redis_broadcast(url, instance_id, away, metrics)
         from agentic_backend.relay.zmq_broadcast import zmq_broadcast
 
         assert peers is not None
-        return zmq_broadcast(peers, instance_id, up, metrics)
+        return zmq_broadcast(peers, instance_id, lambda _: away(None), metrics)
 
     # Few servers broadcast, and what it imports takes too long for the loop.
     return await asyncio.to_thread(imported)

@@ -151,7 +151,16 @@ async def test_a_file_is_opened_and_keeps_nothing_of_the_check(tmp_path: Path) -
 async def test_a_mongodb_and_a_redis_that_are_well(mongodb_url: str, redis: Redis, tmp_path: Path) -> None:
     found = await checked(tmp_path, {"store": {"url": mongodb_url}, "broadcast": {"url": redis.url}})
     assert "no schema yet" in found["store"]["said"] and "written" not in found["store"]["said"]
-    assert found["redis"]["said"] == "answers PING, and a message was published"
+    assert found["redis"]["said"] == "a message was published"
+
+
+@pytest.mark.redis
+async def test_a_redis_that_answers_but_takes_no_writes(own_redis: Redis, tmp_path: Path) -> None:
+    with own_redis.client() as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+    found = await checked(tmp_path, {"broadcast": {"url": own_redis.url}}, faulty=True)
+    assert outcomes(found)["redis"] == "fault"
+    assert "read only replica" in found["redis"]["said"]
 
 
 @pytest.mark.redis

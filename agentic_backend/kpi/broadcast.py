@@ -20,7 +20,7 @@ class BroadcastMetrics:
         self._lost = metrics.counter("chat_broadcast_lost", "What did not reach another instance by itself.", "what")
 
     @contextmanager
-    def command(self, command: Literal["publish", "read", "ping"]) -> Iterator[None]:
+    def command(self, command: Literal["publish", "read", "heartbeat"]) -> Iterator[None]:
         """Measure the round trip inside."""
         began, outcome = time.perf_counter(), "error"
         try:

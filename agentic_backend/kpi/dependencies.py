@@ -4,10 +4,26 @@ from typing import Literal
 
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 
+Away = Literal[
+    "unreachable",
+    "no_answer",
+    "refused_credentials",
+    "no_permission",
+    "read_only",
+    "full",
+    "refuses_writes",
+    "failed",
+]
+"""Why a dependency is away."""
+
 
 class DependencyMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._up = metrics.gauge("chat_dependency_up", "1 while a dependency answers.", "dependency", together="min")
+        self._away = metrics.gauge(
+            "chat_dependency_away", "1 for the reason why a dependency is away.", "dependency", "reason", together="max"
+        )
+        self._away_for: dict[str, Away] = {}
         self._store = metrics.histogram(
             "chat_store_operation_seconds", "Operations of the store.", "operation", "kind", "outcome", buckets=SHORT
         )
@@ -55,12 +71,21 @@ class DependencyMetrics:
         """Whether the last fetch of the realm's keys succeeded."""
         self._up.labels("keycloak").set(int(up))
 
-    def broadcast_up(self, up: bool) -> None:
-        """Whether the Redis between the instances answers."""
-        self._up.labels("broadcast").set(int(up))
+    def broadcast_away(self, why: Away | None) -> None:
+        """Why nothing can be told to other instances; None if it can."""
+        self._is_away("broadcast", why)
 
     def mcp_server_up(self, server_id: str, up: bool) -> None:
         """Whether the last attempt to reach an MCP server of the settings succeeded; if not, another one follows."""
         if not up:
             self.retried("mcp")
         self._up.labels(f"mcp:{server_id}").set(int(up))
+
+    def _is_away(self, dependency: str, why: Away | None) -> None:
+        self._up.labels(dependency).set(int(why is None))
+        before = self._away_for.pop(dependency, None)
+        if before is not None and before != why:
+            self._away.labels(dependency, before).set(0)
+        if why is not None:
+            self._away_for[dependency] = why
+            self._away.labels(dependency, why).set(1)

@@ -1,7 +1,8 @@
 """RedisBroadcast: the broadcast between instances on one store, through Redis.
 
 Redis holds only the live view, which may be lost at any time: the store is the source of truth. One task holds the
-connection and reconnects without limit; the tasks that publish, read and listen run inside it.
+connection and reconnects without limit; the tasks that publish, read and listen run inside it. It is up while a
+heartbeat that is published comes back (see redis_heartbeat).
 """
 
 import asyncio
@@ -14,15 +15,16 @@ from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.exception_detail import summary_of
 from agentic_backend.kpi.broadcast import BroadcastMetrics
+from agentic_backend.kpi.dependencies import Away
 from agentic_backend.relay.broadcast import Listener, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.redis_heartbeat import RedisHeartbeat, why_away
 from agentic_backend.relay.redis_messages import control_channel_of
 from agentic_backend.relay.redis_mirrors import RedisMirrors
 from agentic_backend.relay.redis_publisher import RedisPublisher
@@ -31,24 +33,31 @@ log = logging.getLogger(__name__)
 
 _ANSWER_S, _SILENT_S = 2.0, 5.0
 _RETRY_FIRST_S, _RETRY_AT_MOST_S = 0.1, 2.0
+# A connection that ends sooner was no success: else one that fails again and again would be made anew at once.
+_STEADY_S = 10.0
 _LAST_WORDS_S, _CLOSE_S = 0.3, 0.5
 _TELL_EVERY_S = 60.0
 
 
 class RedisBroadcast:
-    """`redis_broadcast` owns the task of `run`. `up` is called with whether Redis answers."""
+    """`redis_broadcast` owns the task of `run`. `away` is called with why Redis is away, with None once it is back."""
 
-    def __init__(self, url: str, instance_id: str, up: Callable[[bool], None], metrics: BroadcastMetrics) -> None:
+    def __init__(
+        self, url: str, instance_id: str, away: Callable[[Away | None], None], metrics: BroadcastMetrics
+    ) -> None:
         self._url = url
         self._instance_id = instance_id
-        self._up = up
+        self._tell_away = away
         self._metrics = metrics
-        self._is_up: bool | None = None
-        """Whether Redis answers; None before the first attempt."""
+        self._away_for: Away | None = None
+        """Why Redis is away; None while it is not, and before the first attempt."""
+        self._up_since: float | None = None
+        """Since when it is not away, in the event loop's time."""
         self._tell_at = 0.0
         """When an unreadable message may be logged again, in the event loop's time."""
         self._listener: Listener | None = None
         """Receives the messages of other instances."""
+        self._heartbeat = RedisHeartbeat(instance_id, metrics)
         self._publisher = RedisPublisher(instance_id, metrics)
         self._mirrors = RedisMirrors(
             lambda exchange_id: self._publisher.tell(ResetWanted(exchange_id=exchange_id)), metrics
@@ -90,9 +99,9 @@ class RedisBroadcast:
             except* Exception as errors:
                 # Any error: if this task ended, the instance would stay disconnected.
                 self._away(errors)
-            if self._is_up:
+            if self._up_since is not None and asyncio.get_running_loop().time() - self._up_since > _STEADY_S:
                 delays = backoff(_RETRY_FIRST_S, _RETRY_AT_MOST_S)
-            self._is_up = False
+            self._up_since = None
             self._mirrors.prune()
             await asyncio.sleep(next(delays))
 
@@ -115,26 +124,24 @@ class RedisBroadcast:
         )
         async with redis, redis.pubsub() as channels:
             control_channel = control_channel_of(redis.connection_pool.connection_kwargs.get("db", 0))
-            await channels.subscribe(control_channel)
-            await redis.ping()
-            self._back()
+            await channels.subscribe(control_channel, self._heartbeat.channel)
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._listen(channels, control_channel))
+                await self._heartbeat.beat(redis)
+                self._back()
                 tasks.create_task(self._publisher.run(redis, control_channel))
                 tasks.create_task(self._mirrors.run(redis, channels))
-                tasks.create_task(self._listen(channels, control_channel))
+                await self._heartbeat.run(redis)
 
     async def _listen(self, channels: PubSub, control_channel: str) -> None:
-        is_silent = False
         while not is_cancelled():
+            # That nothing comes is noticed by the heartbeat.
             message = await channels.get_message(timeout=_SILENT_S)
             if message is None:
-                if is_silent:
-                    raise RedisError("no answer")
-                await channels.ping()
-            is_silent = message is None
-            if message is None or message["type"] == "pong":
                 continue
-            if message["channel"] != control_channel.encode():
+            if message["channel"] == self._heartbeat.channel.encode():
+                self._heartbeat.received(message["data"])
+            elif message["channel"] != control_channel.encode():
                 self._mirrors.wake(message["channel"].decode(errors="replace"))
             elif message["type"] == "message":
                 self._receive(message["data"])
@@ -165,32 +172,33 @@ class RedisBroadcast:
             log.warning("broadcast message not understood")
 
     def _back(self) -> None:
-        if self._is_up is not None:
+        if self._away_for is not None:
             log.info("the broadcast is back")
-        self._is_up = True
-        self._up(True)
+        self._away_for, self._up_since = None, asyncio.get_running_loop().time()
+        self._tell_away(None)
         if self._listener is not None:
             self._listener.may_have_missed()
 
     def _away(self, errors: BaseExceptionGroup[Exception]) -> None:
-        self._up(False)
-        # Log only the first error of an outage.
-        if self._is_up is not False:
-            error: BaseException = errors
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            expected = isinstance(error, RedisError | OSError)
+        error: BaseException = errors
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        why = why_away(error)
+        self._tell_away(why)
+        # Of an outage only the first error is logged, and those with another reason.
+        if why != self._away_for:
+            self._away_for = why
             # Not the error's text, which may quote the URL.
-            reason = {"reason": summary_of(error)}
-            log.warning("the broadcast is away", extra=reason, exc_info=None if expected else error)
+            told = {"reason": why, "error": summary_of(error)}
+            log.warning("the broadcast is away", extra=told, exc_info=error if why == "failed" else None)
 
 
 @asynccontextmanager
 async def redis_broadcast(
-    url: str, instance_id: str, up: Callable[[bool], None], metrics: BroadcastMetrics
+    url: str, instance_id: str, away: Callable[[Away | None], None], metrics: BroadcastMetrics
 ) -> AsyncIterator[RedisBroadcast]:
     """The broadcast through the Redis at `url`, which may be unavailable."""
-    broadcast = RedisBroadcast(url, instance_id, up, metrics)
+    broadcast = RedisBroadcast(url, instance_id, away, metrics)
     running = asyncio.create_task(broadcast.run())
     try:
         yield broadcast

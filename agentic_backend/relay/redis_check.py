@@ -1,4 +1,4 @@
-"""Checks the Redis between the instances: it answers, and takes a message on the channel that the instances use."""
+"""Checks the Redis between the instances: it takes what the instances publish, beside their own channels."""
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -9,7 +9,9 @@ from redis.exceptions import TimeoutError as TookTooLong
 
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.exception_detail import text_of
-from agentic_backend.relay.redis_messages import control_channel_of
+from agentic_backend.relay.redis_heartbeat import publish_beat
+
+_CHANNEL = "agentic:heartbeat:check"
 
 
 async def check_redis(url: str, limit_s: float) -> str:
@@ -17,12 +19,9 @@ async def check_redis(url: str, limit_s: float) -> str:
     redis = Redis.from_url(
         url, protocol=2, socket_timeout=limit_s, socket_connect_timeout=limit_s, retry=Retry(NoBackoff(), 0)
     )
-    channel = control_channel_of(redis.connection_pool.connection_kwargs.get("db", 0))
     try:
         async with redis:
-            await redis.ping()
-            # Beside the instances' own channel, so that none has to read it.
-            await redis.publish(f"{channel}:check", b"")
+            await publish_beat(redis, _CHANNEL, 0)
     except (AuthenticationError, NoPermissionError) as error:
         raise CheckFailed(_told(error), "check the user and the password in broadcast.url") from error
     except TookTooLong as error:
@@ -32,7 +31,7 @@ async def check_redis(url: str, limit_s: float) -> str:
         raise CheckFailed(_told(error), "check broadcast.url, and whether that Redis runs") from error
     except RedisError as error:
         raise CheckFailed(_told(error), "check broadcast.url") from error
-    return "answers PING, and a message was published"
+    return "a message was published"
 
 
 def _told(error: RedisError) -> str:

@@ -87,9 +87,6 @@ class RedisMirrors:
                 self.prune()
                 self._due |= set(self._mirrors)
                 read_all_at = _now() + _READ_EVERY_S
-                # Checks that the connection works.
-                with timed(self._metrics, "ping"):
-                    await redis.ping()
             await self._subscribe(channels)
             await self._read(redis)
             await asyncio.sleep(_PACE_S)

@@ -15,7 +15,7 @@ SLOW_S = 0.1
 
 
 @contextmanager
-def timed(metrics: BroadcastMetrics, command: Literal["publish", "read", "ping"]) -> Iterator[None]:
+def timed(metrics: BroadcastMetrics, command: Literal["publish", "read", "heartbeat"]) -> Iterator[None]:
     """Measure the round trip inside; its errors pass."""
     began = time.perf_counter()
     with metrics.command(command):

@@ -1,16 +1,19 @@
 """Faults of the database and the Redis of several instances, and of an instance's clock."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from gameday.fault import Fault
 from gameday.site import Site
+from redis.asyncio import Redis
 
 # More than the alerts call slow, and less than the server gives up.
 STORE_LATE_S, REDIS_LATE_S = 0.3, 0.3
 AHEAD_S = 60.0
 ASK = ("words 3 0", None)
 DEPENDENCIES = ("stores.json", "Dependencies, by instance")
+AWAY_FOR = ("stores.json", "Why a dependency is away")
+LIVE_ELSEWHERE_FELT = "Answers go on; they are seen live only at the instance that runs them."
 REFUSED_FELT = "Asks are refused with `store_unavailable`; answers that are written wait with their end."
 
 
@@ -24,6 +27,34 @@ def black_holed(neighbour: str) -> Callable[[Site], AbstractAsyncContextManager[
 
 def slow(neighbour: str, late_s: float) -> Callable[[Site], AbstractAsyncContextManager[None]]:
     return lambda site: site.lines[neighbour].slow(late_s)
+
+
+def redis_told(*fault: str, end: Sequence[str]) -> Callable[[Site], AbstractAsyncContextManager[None]]:
+    """A Redis that is told one command for the fault, and another one to end it."""
+
+    @asynccontextmanager
+    async def told(site: Site) -> AsyncIterator[None]:
+        async with Redis(port=site.lines["broadcast"].target) as client:
+            await client.execute_command(*fault)
+            try:
+                yield
+            finally:
+                await client.execute_command(*end)
+
+    return told
+
+
+@asynccontextmanager
+async def password_changed(site: Site) -> AsyncIterator[None]:
+    """Connections outlive it, so they end once."""
+    async with Redis(port=site.lines["broadcast"].target) as client:
+        await client.config_set("requirepass", "changed")
+        await client.client_kill_filter(_type="normal", skipme=True)
+        await client.client_kill_filter(_type="pubsub", skipme=True)
+        try:
+            yield
+        finally:
+            await client.config_set("requirepass", "")
 
 
 @asynccontextmanager
@@ -100,8 +131,44 @@ BROADCAST_FAULTS = [
         panel=DEPENDENCIES,
         runbook="`the broadcast is away`",
         log="the broadcast is away",
-        fields={"reason": "Connection"},
-        felt="Answers go on; they are seen live only at the instance that runs them.",
+        fields={"reason": "unreachable"},
+        felt=LIVE_ELSEWHERE_FELT,
+        ask=ASK,
+    ),
+    Fault(
+        name="Redis read-only",
+        site="fleet",
+        inject=redis_told("REPLICAOF", "127.0.0.1", "1", end=("REPLICAOF", "NO", "ONE")),
+        alert="BroadcastAway",
+        panel=AWAY_FOR,
+        runbook="a replica, mostly after a failover",
+        log="the broadcast is away",
+        fields={"reason": "read_only"},
+        felt=LIVE_ELSEWHERE_FELT,
+        ask=ASK,
+    ),
+    Fault(
+        name="Redis full",
+        site="fleet",
+        inject=redis_told("CONFIG", "SET", "maxmemory", "1mb", end=("CONFIG", "SET", "maxmemory", "0")),
+        alert="BroadcastAway",
+        panel=AWAY_FOR,
+        runbook="maxmemory-policy noeviction",
+        log="the broadcast is away",
+        fields={"reason": "full"},
+        felt=LIVE_ELSEWHERE_FELT,
+        ask=ASK,
+    ),
+    Fault(
+        name="Redis with another password",
+        site="fleet",
+        inject=password_changed,
+        alert="BroadcastAway",
+        panel=AWAY_FOR,
+        runbook="the password was changed",
+        log="the broadcast is away",
+        fields={"reason": "refused_credentials"},
+        felt=LIVE_ELSEWHERE_FELT,
         ask=ASK,
     ),
     Fault(
@@ -112,7 +179,7 @@ BROADCAST_FAULTS = [
         panel=("stores.json", "Redis, p95 by command"),
         runbook="`the broadcast answers late`",
         log="the broadcast answers late",
-        fields={"operation": "publish|ping|read", "took_ms": r"\d{3,}"},
+        fields={"operation": "publish|heartbeat|read", "took_ms": r"\d{3,}"},
         felt="At other instances answers are seen later.",
         ask=ASK,
     ),

@@ -36,13 +36,14 @@ def test_each_gauge_is_merged_by_its_own_rule() -> None:
     for worker, kpi in enumerate((Kpi(), Kpi())):
         kpi.exchanges.at_most(100)
         kpi.exchanges.waiting(7, 20.0 + worker)
-        kpi.dependencies.broadcast_up(up=worker == 0)
+        kpi.dependencies.broadcast_away(None if worker == 0 else "full")
         joint.take(worker, handed_over(kpi))
     both = told(joint, 0, 1)
     assert both["chat_running_limit", ()] == 200
     assert (both["chat_waiting_exchanges", ()], both["chat_oldest_waiting_seconds", ()]) == (7, 21)
     broadcast = ("chat_dependency_up", (("dependency", "broadcast"),))
     assert both[broadcast] == 0
+    assert both["chat_dependency_away", (("dependency", "broadcast"), ("reason", "full"))] == 1
     assert told(joint, 0)[broadcast] == 1, "the other one does not answer"
     assert told(joint, 0)["chat_running_limit", ()] == 100
 

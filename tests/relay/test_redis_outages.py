@@ -4,13 +4,15 @@ import asyncio
 import logging
 import random
 from contextlib import AsyncExitStack
+from typing import get_args
 
 import pytest
 from services.redis import Redis
-from support.broadcasting import a_log, an_instance, end, same, say, start, store, two, until
+from support.broadcasting import Instance, a_log, an_instance, end, hears, same, say, start, store, two, until
 from support.log_client import LogClient
 from support.recorded_agents import metric
 
+from agentic_backend.kpi.dependencies import Away
 from agentic_backend.protocol.events import Activity
 from agentic_backend.relay import redis_publisher
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -130,6 +132,88 @@ async def test_an_outage_is_told_once_and_holds_no_logs(
     assert told == ["the broadcast is away", "the broadcast is back"]
     assert "s3cret" not in caplog.text
     await until(lambda: metric(here.kpi, "chat_broadcast_backlog", what="exchanges") == 0)
+
+
+@pytest.mark.parametrize("reason", ["read_only", "full", "refuses_writes"])
+async def test_a_redis_that_answers_but_takes_no_writes_is_away_until_it_takes_one(
+    opened: AsyncExitStack, own_redis: Redis, caplog: pytest.LogCaptureFixture, reason: str
+) -> None:
+    """Nobody runs or reads anything meanwhile, and no attempt of those to connect again looks like a success."""
+    caplog.set_level(logging.INFO)
+    here, there = await two(opened, own_redis.url)
+    with own_redis.client() as client:
+        refuse, take = REFUSALS[reason]
+        client.execute_command(*refuse)
+        assert client.ping() and client.publish("agentic:0:other", b"") is not None
+        await until(lambda: not (here.ups[-1] or there.ups[-1]))
+        told = len(here.ups)
+        await until(lambda: len(here.ups) > told + 3)
+        assert here.ups == [True] + [False] * (len(here.ups) - 1)
+        assert away_for(here) == [reason]
+        client.execute_command(*take)
+    await until(lambda: here.ups[-1] and there.ups[-1])
+    assert away_for(here) == []
+    await hears(there, here)
+    assert told_of_redis(caplog) == [("the broadcast is away", reason)] * 2 + [("the broadcast is back", None)] * 2
+
+
+async def test_the_reason_of_an_outage_is_told_again_when_it_changes(
+    opened: AsyncExitStack, own_redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A changed password does not end a connection: it is refused when the next one is made."""
+    caplog.set_level(logging.INFO)
+    with own_redis.client() as client:
+        client.acl_setuser("ann", enabled=True, passwords="+s3cret", keys="*", channels="*", commands=["+@all"])
+        here = await an_instance(opened, own_redis.url.replace("redis://", "redis://ann:s3cret@"), "a")
+        await until(lambda: here.ups == [True])
+        client.acl_setuser("ann", passwords=["-s3cret", "+other-s3cret"])
+        here.broadcast.stop("x")
+        await until(lambda: metric(here.kpi, "chat_broadcast_backlog", what="messages") == 0)
+        assert here.ups == [True]
+        client.client_kill_filter(user="ann", skipme=True)
+        await until(lambda: away_for(here) == ["refused_credentials"])
+    await asyncio.to_thread(own_redis.stop)
+    await until(lambda: away_for(here) == ["unreachable"])
+    await asyncio.to_thread(own_redis.start)
+    await until(lambda: away_for(here) == ["refused_credentials"])
+    with own_redis.client() as client:
+        client.acl_setuser("ann", enabled=True, passwords="+s3cret", keys="*", channels="*", commands=["+@all"])
+    await until(lambda: here.ups[-1])
+    assert away_for(here) == []
+    away = [reason for message, reason in told_of_redis(caplog) if message == "the broadcast is away"]
+    # The connection that was killed may be noticed before.
+    assert away[-3:] == ["refused_credentials", "unreachable", "refused_credentials"]
+    assert told_of_redis(caplog)[-1] == ("the broadcast is back", None)
+    assert "s3cret" not in caplog.text
+
+
+# What makes a Redis refuse writes, and what ends it.
+REFUSALS = {
+    "read_only": (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE")),
+    "full": (("CONFIG", "SET", "maxmemory", "1mb"), ("CONFIG", "SET", "maxmemory", "0")),
+    "refuses_writes": (
+        ("CONFIG", "SET", "min-replicas-to-write", "1"),
+        ("CONFIG", "SET", "min-replicas-to-write", "0"),
+    ),
+}
+
+
+def away_for(instance: Instance) -> list[str]:
+    """The reasons that the metric has now."""
+    reasons = get_args(Away)
+    return [
+        reason
+        for reason in reasons
+        if metric(instance.kpi, "chat_dependency_away", dependency="broadcast", reason=reason)
+    ]
+
+
+def told_of_redis(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str | None]]:
+    return [
+        (record.message, vars(record).get("reason"))
+        for record in caplog.records
+        if record.name.endswith("redis_broadcast")
+    ]
 
 
 async def test_what_waits_for_redis_and_what_no_longer_fits_is_counted(

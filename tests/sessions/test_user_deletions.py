@@ -120,7 +120,7 @@ async def two_instances(url: str, redis_url: str, directory: Path, hold: Hold) -
         opened = []
         for name in ("here", "there"):
             broadcast = await stack.enter_async_context(
-                redis_broadcast(redis_url, name, lambda is_up: None, Kpi().broadcast)
+                redis_broadcast(redis_url, name, lambda _: None, Kpi().broadcast)
             )
             database = await MongoStore.open(url, timeout_s=10)
             opened.append(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from agentic_backend.kpi import Kpi
+from agentic_backend.kpi.dependencies import Away
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Final, HumanRequests, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
@@ -50,7 +51,12 @@ class Instance:
 
 async def an_instance(opened: AsyncExitStack, url: str, name: str) -> Instance:
     ups, kpi = list[bool](), Kpi()
-    broadcast = await opened.enter_async_context(redis_broadcast(url, name, ups.append, kpi.broadcast))
+
+    def away(why: Away | None) -> None:
+        ups.append(why is None)
+        kpi.dependencies.broadcast_away(why)
+
+    broadcast = await opened.enter_async_context(redis_broadcast(url, name, away, kpi.broadcast))
     return Instance(broadcast, ups, kpi)
 
 

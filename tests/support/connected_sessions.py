@@ -16,7 +16,7 @@ async def connected(
     """An instance on the database in `directory`, which hears what the others tell by Redis."""
     is_up = asyncio.Event()
     broadcast = await opened.enter_async_context(
-        redis_broadcast(redis_url, name, lambda up: is_up.set(), Kpi().broadcast)
+        redis_broadcast(redis_url, name, lambda _: is_up.set(), Kpi().broadcast)
     )
     await is_up.wait()
     sessions = await opened.enter_async_context(open_sessions(directory, agents, alone=False, broadcast=broadcast))

@@ -3,13 +3,15 @@
 The descriptor is mostly a pipe. If its reader stops, a write blocks for good, and with it the event loop. So a thread
 writes while the server runs; `write` only adds to a queue, bounded in bytes. What does not fit is dropped and counted,
 and the count becomes a line as soon as there is room. Before the thread runs, as in the parent of workers, which must
-fork without threads, `write` itself waits for room, at most _PATIENCE_S.
+fork without threads, `write` itself waits for room, at most _PATIENCE_S. A file on a full disk is taken for a slow
+reader too, except that nobody waits for it: its lines wait in the queue.
 
 A killed process loses what the thread has not written yet: the lines of the last _GATHER_S, for which it lets lines
 gather, because to wake it for each one costs more than to write the line. `flush` waits for the queue, which the
 process does at its end and after each critical line.
 """
 
+import errno
 import os
 import select
 import threading
@@ -23,6 +25,9 @@ _PATIENCE_S = 1.0
 """The longest wait for a reader, before lines are dropped and at the end."""
 _LOOK_EVERY_S = 1.0
 _GATHER_S = 0.02
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL_FOR_S = 0.25
+"""How long a full disk is left alone."""
 
 
 class LineWriter:
@@ -50,6 +55,8 @@ class LineWriter:
         # Whether the thread is between taking a line and having written it.
         self._is_writing = False
         self._is_in_background = False
+        # Whether the disk was full at the last write.
+        self._is_full = False
 
     @contextmanager
     def in_background(self) -> Iterator[None]:
@@ -102,7 +109,7 @@ class LineWriter:
                     return
                 has_lines = bool(self._lines)
             if has_lines:
-                time.sleep(_GATHER_S)
+                time.sleep(_FULL_FOR_S if self._is_full else _GATHER_S)
             self._write_all(time.monotonic() + _LOOK_EVERY_S)
             if time.monotonic() - looked_at >= _LOOK_EVERY_S:
                 looked_at = time.monotonic()
@@ -154,6 +161,7 @@ class LineWriter:
         """Write `data`; return the bytes written by the deadline."""
         poll, written = select.poll(), 0
         poll.register(self._descriptor, select.POLLOUT)
+        self._is_full = False
         try:
             while written < len(data):
                 if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -163,7 +171,10 @@ class LineWriter:
         except BlockingIOError:
             # Somebody else has taken the room, or made the descriptor non-blocking: later.
             return written
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in _FULL:
+                self._is_full = True
+                return written
             # Nobody can read it any more: neither it nor what follows.
             return len(data)
         return written

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -81,6 +82,36 @@ def test_a_reader_that_is_gone_ends_nothing(pipe: Pipe) -> None:
         for number in range(LINES):
             writer.write(f"line {number}")
         writer.flush()
+
+
+def test_a_full_disk_holds_nobody_up_and_every_line_is_accounted_for_when_it_writes_again(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    descriptor, room = os.open("/dev/full", os.O_WRONLY), os.open(file, os.O_WRONLY | os.O_CREAT)
+    writer = LineWriter(descriptor, "dropped {}".format, queued_bytes=100_000)
+    try:
+        writer.write("before the thread")
+        with writer.in_background():
+            for number in range(LINES):
+                writer.write(f"line {number:050}")
+            os.dup2(room, descriptor)
+            writer.write("the end")
+            deadline = time.monotonic() + PATIENCE_S
+            while accounted_for(file) < LINES + 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+    finally:
+        os.close(descriptor)
+        os.close(room)
+    first, *lines = file.read_text().splitlines()
+    assert first == "before the thread" and lines[0] == f"line {0:050}", "what fits is written when there is room"
+    assert len([line for line in lines if line.startswith("dropped ")]) == 1
+    assert accounted_for(file) == LINES + 2
+
+
+def accounted_for(file: Path) -> int:
+    """How many lines are written, or counted as dropped."""
+    lines = file.read_text().split("\n")[:-1]
+    return sum(int(line.split()[1]) if line.startswith("dropped ") else 1 for line in lines)
 
 
 def test_without_the_thread_a_reader_that_stops_is_not_waited_for_without_end(pipe: Pipe) -> None:

@@ -359,7 +359,7 @@ def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextMana
     # Imported here, because the import takes a quarter of a second.
     from agentic_backend.auth.keycloak import keycloak_authenticator
 
-    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_up)
+    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_up, kpi.connections.token_checked)
 
 
 def _origin(name: str, port: int) -> str:

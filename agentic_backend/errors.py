@@ -9,6 +9,21 @@ from typing import ClassVar, Literal, Self
 Whose = Literal["client", "external", "internal"]
 """Who can fix it: the client, the operator of a dependency, or the operator of the server."""
 
+TokenRefusal = Literal[
+    "malformed",
+    "unknown_key",
+    "key",
+    "algorithm",
+    "signature",
+    "issuer",
+    "audience",
+    "azp",
+    "not_yet_valid",
+    "not_an_access_token",
+    "claims",
+]
+"""Why an access token is not valid, other than that it has expired."""
+
 OTHER = "_OTHER"
 """OpenTelemetry's word for an error, or another value of an attribute, that has no name of its own."""
 
@@ -49,6 +64,11 @@ class MessageTooLarge(AgenticError):
 class Unauthenticated(AgenticError):
     code, http_status, whose = "unauthenticated", 401, "client"
     default = "A valid access token is needed."
+
+    def __init__(self, content: str | None = None, *, reason: TokenRefusal = "malformed") -> None:
+        """`reason` is for the operator only: it never goes to the client."""
+        super().__init__(content)
+        self.reason = reason
 
 
 class TokenExpired(AgenticError):

@@ -13,15 +13,28 @@ from typing import Any, Literal
 
 import jwt
 import orjson
+from jwt.exceptions import InvalidSubjectError
 from pydantic import BaseModel, Field, ValidationError
 
 from agentic_backend.auth.token_scopes import at_path, email_in, scopes_in, texts_in
 from agentic_backend.auth.user import User
 from agentic_backend.config.settings import KeycloakSettings
-from agentic_backend.errors import Forbidden, TokenExpired, Unauthenticated
+from agentic_backend.errors import Forbidden, TokenExpired, TokenRefusal, Unauthenticated
 from agentic_backend.protocol.frames import LONGEST_TOKEN
 
 _COMPACT_JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+
+
+_REASONS: dict[type[jwt.PyJWTError], TokenRefusal] = {
+    jwt.InvalidAlgorithmError: "algorithm",
+    jwt.InvalidSignatureError: "signature",
+    jwt.InvalidIssuerError: "issuer",
+    jwt.ImmatureSignatureError: "not_yet_valid",
+    jwt.InvalidKeyError: "key",
+    jwt.MissingRequiredClaimError: "claims",
+    jwt.InvalidIssuedAtError: "claims",
+    InvalidSubjectError: "claims",
+}
 
 
 class _Roles(BaseModel):
@@ -67,8 +80,7 @@ class AccessTokenVerifier:
     def user_of(self, token: str, key: jwt.PyJWK) -> User:
         """The user of `token`. Raises Unauthenticated, TokenExpired, or Forbidden if a required role is missing."""
         payload, claims = self._claims(token, key)
-        if not self._is_for_us(claims):
-            raise Unauthenticated
+        self._check_is_for_us(claims)
         roles = frozenset(self._roles(claims))
         if not self._required_roles <= roles:
             raise Forbidden("You lack a role that this server asks for.")
@@ -93,21 +105,25 @@ class AccessTokenVerifier:
                 algorithms=self._algorithms,
                 issuer=self._settings.realm_url,
                 leeway=self._settings.leeway_s,
-                # `_is_for_us` checks the audience, together with `azp`.
+                # `_check_is_for_us` checks the audience, together with `azp`.
                 options={"require": ["exp", "iat", "sub"], "verify_aud": False, "enforce_minimum_key_length": True},
             )
             return payload, _Claims.model_validate(payload)
         except jwt.ExpiredSignatureError:
             raise TokenExpired from None
-        except (jwt.PyJWTError, ValidationError):
-            raise Unauthenticated from None
+        except jwt.PyJWTError as error:
+            raise Unauthenticated(reason=_REASONS.get(type(error), "malformed")) from None
+        except ValidationError as error:
+            is_other_kind = any(problem["loc"] == ("typ",) for problem in error.errors())
+            raise Unauthenticated(reason="not_an_access_token" if is_other_kind else "claims") from None
 
-    def _is_for_us(self, claims: _Claims) -> bool:
+    def _check_is_for_us(self, claims: _Claims) -> None:
         client, audience = self._settings.client_id, self._settings.audience
         audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
         if claims.azp not in (None, client):
-            return False
-        return audience in audiences if audience is not None else client in (claims.azp, *audiences)
+            raise Unauthenticated(reason="azp")
+        if not (audience in audiences if audience is not None else client in (claims.azp, *audiences)):
+            raise Unauthenticated(reason="audience")
 
     def _roles(self, claims: _Claims) -> Iterator[str]:
         yield from claims.realm_access.roles

@@ -1,7 +1,9 @@
 """WebSockets, TCP connections, and what clients follow over them."""
 
 from collections.abc import Callable
+from typing import get_args
 
+from agentic_backend.errors import TokenRefusal
 from agentic_backend.kpi.registry import OTHERS, MetricsRegistry
 from agentic_backend.protocol.close_codes import CloseCode
 
@@ -13,6 +15,10 @@ class ConnectionMetrics:
         self._open = metrics.gauge("chat_open_sockets", "WebSockets that are open.")
         self._opened = metrics.counter("chat_sockets_opened", "WebSockets that were opened.", "form")
         self._refused = metrics.counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
+        self._checked = metrics.counter("chat_tokens_checked", "Access tokens that were checked.", "outcome")
+        for outcome in ("accepted", "token_expired", "forbidden", "auth_unavailable", *get_args(TokenRefusal)):
+            # From 0, as below.
+            self._checked.labels(outcome)
         self._closed = metrics.counter("chat_sockets_closed", "WebSockets that were closed.", "code")
         self._dropped = metrics.counter("chat_connections_dropped", "TCP connections that were dropped.", "reason")
         for reason in ("descriptors", "silent"):
@@ -29,6 +35,10 @@ class ConnectionMetrics:
 
     def socket_refused(self, reason: str) -> None:
         self._refused.labels(reason).inc()
+
+    def token_checked(self, outcome: str) -> None:
+        """`accepted`, a TokenRefusal, or the code of another error."""
+        self._checked.labels(outcome).inc()
 
     def socket_closed(self, code: int) -> None:
         self._open.dec()

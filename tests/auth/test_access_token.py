@@ -115,6 +115,44 @@ async def test_a_wrong_token_is_refused(realm: SigningRealm, name: str) -> None:
         assert (await authenticator.authenticate(realm.sign())).id == "alice-id", "a right one gets in"
 
 
+OUTCOMES = {
+    "alg none, with a signature": "algorithm",
+    "an algorithm that is not in the list": "algorithm",
+    "signed by another key": "signature",
+    "unknown kid": "unknown_key",
+    "wrong issuer": "issuer",
+    "wrong audience, and no azp": "audience",
+    "other client's azp": "azp",
+    "nbf in the future": "not_yet_valid",
+    "iat in the future": "not_yet_valid",
+    "ID token": "not_an_access_token",
+    "an audience that is no text": "claims",
+    "no exp": "claims",
+    "no sub": "claims",
+    "empty": "malformed",
+}
+
+
+@pytest.mark.parametrize(("name", "outcome"), OUTCOMES.items())
+async def test_the_operator_is_told_why_and_the_client_is_not(realm: SigningRealm, name: str, outcome: str) -> None:
+    checked: list[str] = []
+    async with keycloak_authenticator(realm.settings, lambda up: None, checked.append) as authenticator:
+        with pytest.raises(Unauthenticated) as caught:
+            await authenticator.authenticate(WRONG[name](realm))
+        await authenticator.authenticate(realm.sign())
+    assert (checked, caught.value.content) == ([outcome, "accepted"], Unauthenticated.default)
+
+
+async def test_other_refusals_are_told_by_their_code(realm: SigningRealm) -> None:
+    checked: list[str] = []
+    wanted = realm.settings.model_copy(update={"required_roles": ("admin",)})
+    async with keycloak_authenticator(wanted, lambda up: None, checked.append) as authenticator:
+        for token in (realm.sign(exp=NOW - DAY_S), realm.sign()):
+            with pytest.raises(AgenticError):
+                await authenticator.authenticate(token)
+    assert checked == ["token_expired", "forbidden"]
+
+
 @pytest.mark.parametrize("ago_s", [31, DAY_S])
 async def test_an_old_token_is_told_apart(realm: SigningRealm, ago_s: int) -> None:
     error = await refused(realm, realm.sign(exp=int(time.time()) - ago_s))

@@ -46,6 +46,11 @@ class AgenticError(Exception):
     def content(self) -> str:
         return str(self)
 
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """What the log says of a refusal by this error."""
+        return {"code": self.code}
+
 
 class Internal(AgenticError):
     pass
@@ -65,10 +70,20 @@ class Unauthenticated(AgenticError):
     code, http_status, whose = "unauthenticated", 401, "client"
     default = "A valid access token is needed."
 
-    def __init__(self, content: str | None = None, *, reason: TokenRefusal = "malformed") -> None:
+    def __init__(
+        self,
+        content: str | None = None,
+        *,
+        retry_after_s: float | None = None,
+        reason: TokenRefusal | None = None,
+    ) -> None:
         """`reason` is for the operator only: it never goes to the client."""
-        super().__init__(content)
+        super().__init__(content, retry_after_s=retry_after_s)
         self.reason = reason
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        return {**super().log_fields, **({"reason": self.reason} if self.reason is not None else {})}
 
 
 class TokenExpired(AgenticError):

@@ -66,15 +66,15 @@ class AccessTokenVerifier:
     def key_id(self, token: str) -> str:
         """The id of the key that `token` claims to be signed with. Raises Unauthenticated."""
         if len(token) > LONGEST_TOKEN or not _COMPACT_JWT.fullmatch(token):
-            raise Unauthenticated
+            raise Unauthenticated(reason="malformed")
         try:
             # The header only: PyJWT's get_unverified_header decodes the whole token, as `user_of` does later.
             header = orjson.loads(urlsafe_b64decode(token.partition(".")[0] + "=="))
         except ValueError:
-            raise Unauthenticated from None
+            raise Unauthenticated(reason="malformed") from None
         key_id = header.get("kid") if isinstance(header, dict) else None
         if not isinstance(key_id, str):
-            raise Unauthenticated
+            raise Unauthenticated(reason="malformed")
         return key_id
 
     def user_of(self, token: str, key: jwt.PyJWK) -> User:

@@ -38,7 +38,7 @@ class KeycloakAuthenticator:
                 raise Unauthenticated(reason="unknown_key")
             user = self._verifier.user_of(access_token, key)
         except Unauthenticated as error:
-            self._checked(error.reason)
+            self._checked(error.reason or error.code)
             raise
         except (TokenExpired, Forbidden, AuthUnavailable) as error:
             self._checked(error.code)

@@ -15,6 +15,9 @@ class ConnectionMetrics:
         self._open = metrics.gauge("chat_open_sockets", "WebSockets that are open.")
         self._opened = metrics.counter("chat_sockets_opened", "WebSockets that were opened.", "form")
         self._refused = metrics.counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
+        for refused_for in ("origin", "host"):
+            # From 0, as below.
+            self._refused.labels(refused_for)
         self._checked = metrics.counter("chat_tokens_checked", "Access tokens that were checked.", "outcome")
         for outcome in ("accepted", "token_expired", "forbidden", "auth_unavailable", *get_args(TokenRefusal)):
             # From 0, as below.

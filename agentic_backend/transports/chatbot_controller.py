@@ -68,7 +68,7 @@ class ChatbotController:
         except AgenticError as error:
             code = closing_handshake(error)
             self._door.kpi.connections.socket_refused(error.code)
-            log.info("socket refused", extra={"code": error.code})
+            log.info("socket refused", extra=error.log_fields)
             await self._close(socket, code)
         except WebSocketDisconnect:
             pass

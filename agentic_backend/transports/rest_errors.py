@@ -79,7 +79,8 @@ def refusal(
 ) -> Response:
     """Log a refused request and return the error response, both with the same request id."""
     request_id = current_origin().request_id
-    log.info("request refused", extra={"request_id": request_id, "code": error.code, "path": path})
+    whose = {"user_id": user.id} if user is not None else {}
+    log.info("request refused", extra={"request_id": request_id, **error.log_fields, "path": path, **whose})
     return error_response(error, request_id, user=user, secrets=secrets, form=form)
 
 

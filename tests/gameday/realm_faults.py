@@ -1,17 +1,20 @@
 """Faults of Keycloak, whose keys verify everybody's tokens."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import httpx
 import jwt
 from gameday.fault import Fault
 from gameday.site import Site
+from support.chat_client import chat
 from support.rest_client import plain_http
+from websockets.exceptions import InvalidStatus
 
 from agentic_backend.event_loop import running
 
+OTHER_ORIGIN = "https://chat.example.org"
 ASK = ("words 3 0", None)
 PANEL = ("overview.json", "Dependencies")
 RUNBOOK = "signing keys not fetched"
@@ -47,7 +50,66 @@ async def dead_later(site: Site) -> AsyncIterator[None]:
     assert statuses == {401}
 
 
+def told(**settings: str) -> Callable[[Site], AbstractAsyncContextManager[None]]:
+    """The server is started with these settings, which are wrong, as environment variables without their prefix."""
+
+    @asynccontextmanager
+    async def inject(site: Site) -> AsyncIterator[None]:
+        right = dict(site.environment)
+        site.environment.update({f"AGENTIC_{name}": value for name, value in settings.items()})
+        try:
+            await site.restart()
+            yield
+        finally:
+            site.environment = right
+            await site.restart()
+
+    return inject
+
+
+@asynccontextmanager
+async def page_of_another_name(site: Site) -> AsyncIterator[None]:
+    """The page has got a name that the server was not told."""
+
+    async def come() -> None:
+        while True:
+            with suppress(InvalidStatus):
+                async with chat(site.address, token=site.token() if site.token else None, origin=OTHER_ORIGIN):
+                    raise AssertionError("it was let in")
+            await asyncio.sleep(0.02)
+
+    async with running(come()):
+        yield
+
+
 REALM_FAULTS = [
+    Fault(
+        name="a page of another name",
+        site="realm",
+        inject=page_of_another_name,
+        alert="OriginsRefused",
+        labels={"reason": "origin"},
+        panel=("sockets.json", "Refused, by reason"),
+        runbook="the page's address is not in `server.allowed_origins`",
+        log="request refused",
+        fields={"code": "forbidden"},
+        felt="The page opens, and says that it can't connect.",
+        ask=ASK,
+    ),
+    Fault(
+        name="another audience is expected",
+        site="realm",
+        inject=told(AUTH__KEYCLOAK__AUDIENCE="somebody-else"),
+        alert="TokensRefused",
+        labels={"outcome": "audience"},
+        panel=("sockets.json", "Refused, by reason"),
+        runbook="the client has lost its audience mapper",
+        log="socket refused",
+        fields={"code": "unauthenticated", "reason": "audience"},
+        felt="They are asked to sign in again and again.",
+        ask=ASK,
+        outcome="401 unauthenticated",
+    ),
     Fault(
         name="Keycloak dead at start",
         site="realm",

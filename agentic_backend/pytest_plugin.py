@@ -6,11 +6,18 @@ pytest is no dependency of the server: only pytest imports this module, by its e
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.runner import runtestprotocol
+
+_PASSED = pytest.StashKey[bool]()
+_COLD = (
+    "This test passed with the agent as it was, and fails where the agent is closed before it is asked again in its "
+    "session, and built anew with the history from the store."
+)
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -31,6 +38,47 @@ def pytest_runtest_setup() -> None:
     # A run that scripts no model doesn't import them.
     if (scripted := sys.modules.get("agentic_backend.testing.scripted_model")) is not None:
         scripted.number_models_anew()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A test that has asked more than once in a session, and passed, is run again with cold agents.
+
+    A server closes agents that nobody uses, and builds them anew with the history from the store: an answer that
+    depends on it is found so. Only a failure of the second run is reported.
+    """
+    _cold(was_asked_twice=False)
+    result = yield
+    opened = sys.modules.get("agentic_backend.testing.opened_agent")
+    if opened is None or not opened.Cold.was_asked_twice or not isinstance(item, pytest.Function):
+        return result
+    if not item.stash.get(_PASSED, False):
+        return result
+    item._initrequest()
+    _cold(is_on=True)
+    try:
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    finally:
+        _cold(is_on=False)
+    for report in reports:
+        if report.failed:
+            report.sections.append(("agent", _COLD))
+            item.ihook.pytest_runtest_logreport(report=report)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[_PASSED] = item.stash.get(_PASSED, True) and report.passed
+    return report
+
+
+def _cold(**values: bool) -> None:
+    """Set values of Cold, if a test has imported it."""
+    if (opened := sys.modules.get("agentic_backend.testing.opened_agent")) is not None:
+        for name, value in values.items():
+            setattr(opened.Cold, name, value)
 
 
 @pytest.fixture

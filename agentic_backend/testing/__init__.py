@@ -4,15 +4,17 @@
 """
 
 from agentic_backend.auth.user import User
+from agentic_backend.testing.agent_fault import AgentFault, ScriptEnded
 from agentic_backend.testing.agent_run import AgentRun, ToolUse
 from agentic_backend.testing.decisions import Answers, Approve, Edit, Reject, Unanswered
 from agentic_backend.testing.network import NetworkBlocked, blocked_network
 from agentic_backend.testing.opened_agent import OpenedAgent, open_agent, run_agent
 from agentic_backend.testing.recorded_model import NotRecorded, RecordedModel
-from agentic_backend.testing.scripted_model import Call, ModelAsk, ScriptedModel, ScriptEnded, Turn, call
+from agentic_backend.testing.scripted_model import Call, ModelAsk, ScriptedModel, Turn, call
 from agentic_backend.testing.served_catalog import CatalogProblems
 
 __all__ = [
+    "AgentFault",
     "AgentRun",
     "Answers",
     "Approve",

@@ -22,6 +22,7 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 from agentic_backend.sessions.turn import Turn
+from agentic_backend.testing.agent_fault import noting
 from agentic_backend.testing.agent_run import AgentRun
 from agentic_backend.testing.decisions import Answering, Answers
 from agentic_backend.testing.network import blocked_network
@@ -29,6 +30,21 @@ from agentic_backend.testing.served_catalog import served_catalog
 
 TIMEOUT_S = 120.0
 """How long a run may take, in seconds, on a machine that has much else to do."""
+
+
+BLOCKING_S = 0.8
+"""How long an agent may block the event loop, in seconds, where the settings don't say: on a slow machine the import of
+a library, or building a graph, takes longer than a server allows. A block that lasts longer is told after this time.
+"""
+
+
+class Cold:
+    """Whether a test that asks more than once in a session is run again with cold agents; for the pytest plugin."""
+
+    was_asked_twice = False
+    """Whether a session was asked again since this was set."""
+    is_on = False
+    """Whether the agent is closed before it is asked again, as a server does that has had no use for it."""
 
 
 @dataclass
@@ -42,6 +58,8 @@ class OpenedAgent:
     blocked_hosts: list[str]
     answer: Answers = None
     session_id: str | None = None
+    # How long the agent may block the event loop.
+    blocking_s: float | None = None
 
     async def ask(
         self,
@@ -55,9 +73,27 @@ class OpenedAgent:
         """Ask in the session, which the first ask opens, and wait for the end.
 
         `answer` answers what the agent asks people, in place of `open_agent`'s. A `query` has no session and no
-        history. Raises the server's typed error if the ask is refused, Unanswered, and TimeoutError with what was
-        heard until then.
+        history. Raises the server's typed error if the ask is refused, Unanswered, TimeoutError with what was heard
+        until then, and AgentFault where the agent would serve people badly, whatever it has answered.
         """
+        if mode == "chat" and self.session_id is not None:
+            Cold.was_asked_twice = True
+            if Cold.is_on:
+                await self.application.factory.teardown_session_agents(self.session_id)
+        with noting(self.blocking_s) as noted:
+            run = await self._ask(message, answer, user, mode, runtime_context)
+            error = run.error.detail.type if run.error is not None and run.error.detail is not None else ""
+            await noted.check(error)
+        return run
+
+    async def _ask(
+        self,
+        message: str,
+        answer: Answers,
+        user: User | str,
+        mode: Literal["chat", "query"],
+        runtime_context: Mapping[str, Any] | None,
+    ) -> AgentRun:
         asking = _user(user)
         turn = Turn(
             parts=[TextPart(text=message)],
@@ -156,7 +192,9 @@ async def open_agent(
         )
         hosts = [] if network else stack.enter_context(blocked_network())
         async with open_application(served.settings, served.agents, served.models, 0, Drain()) as application:
-            yield OpenedAgent(application, served.agent_id, timeout_s, hosts, answer)
+            agents = served.settings.agents
+            blocking_s = agents.blocking_s if "blocking_s" in agents.model_fields_set else BLOCKING_S
+            yield OpenedAgent(application, served.agent_id, timeout_s, hosts, answer, blocking_s=blocking_s)
 
 
 async def run_agent(

@@ -20,11 +20,9 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
+from agentic_backend.testing.agent_fault import script_ended
+
 _PIECE = re.compile(r"\S+\s*|\s+")
-
-
-class ScriptEnded(Exception):
-    """The model was called once more than its script has turns."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class _Script:
         number = len(self.asks)
         self.asks.append(ModelAsk(list(messages), [_tool_name(tool) for tool in tools]))
         if number >= len(self.turns):
-            raise ScriptEnded(f"The script has {len(self.turns)} turns, and the model is called once more.")
+            raise script_ended(len(self.turns))
         scripted = self.turns[number]
         said = scripted(messages) if callable(scripted) else scripted
         if self._numbering is not _models:

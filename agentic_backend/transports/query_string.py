@@ -155,7 +155,7 @@ def _words(text: str) -> str:
 # Without control characters; the white space among them is accepted, but no use.
 _PRINTED = r"[^\u0000-\u001f\u007f-\u009f]"
 _SEARCHED = {"type": "string", "maxLength": _SEARCH_CHARACTERS}
-SearchText = Annotated[str, AfterValidator(_searchable), WithJsonSchema({**_SEARCHED, "pattern": f"^{_PRINTED}*$"})]
+SearchText = Annotated[str, AfterValidator(_searchable), WithJsonSchema(_SEARCHED)]
 """What to search for; empty: nothing."""
 SearchWords = Annotated[
     str,

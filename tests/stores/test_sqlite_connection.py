@@ -173,14 +173,20 @@ async def test_a_call_that_waits_its_turn_too_long_never_runs(tmp_path: Path, ki
     ran: list[sqlite3.Connection] = []
     async with opened(tmp_path / "test.db") as connection:
         call = connection.read if kind == "read" else connection.write
-        with in_a_hurry(connection, 0.2):
-            outcomes = await asyncio.gather(
-                connection.read("count", lambda db: db.execute(ENDLESS).fetchone()),
-                call("append", ran.append),
-                return_exceptions=True,
-            )
-        assert isinstance(outcomes[0], StoreUnavailable)
-        assert isinstance(outcomes[1], StoreUnavailable) and isinstance(outcomes[1].__cause__, TimeoutError)
+        reached, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def count(db: sqlite3.Connection) -> object:
+            loop.call_soon_threadsafe(reached.set)
+            return db.execute(ENDLESS).fetchone()
+
+        with in_a_hurry(connection, 2):
+            counting = asyncio.ensure_future(connection.read("count", count))
+            await reached.wait()
+        with in_a_hurry(connection, 0.2), pytest.raises(StoreUnavailable) as late:
+            await call("append", ran.append)
+        assert isinstance(late.value.__cause__, TimeoutError)
+        with pytest.raises(StoreUnavailable):
+            await counting
         assert await connection.read("barrier", lambda db: 1) == 1
     assert ran == []
 

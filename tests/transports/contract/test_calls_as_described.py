@@ -80,6 +80,7 @@ BEYOND_A_SCHEMA = (
     "expires_in_days: at most",
     "rank: neither the first rank",
     "rank: only answers take feedback",
+    "q: expected at most 200 characters, and no control characters",
     # What is in a file.
     "file: this is neither",
     "file: the PDF",

@@ -83,8 +83,8 @@ class Scopes:
             return None
         entry = self._policies.entry(kind, scope_id)
         # Without a path of its own it stands at the top of the tree.
-        path = (getattr(entry, "path", None) or f"/{scope_id}") if kind == "organisation" else None
+        path = (getattr(entry, "path", None) or f"/{scope_id.removeprefix('/')}") if kind == "organisation" else None
         if entry is None:
             return ScopeOf(scope_id, scope_id, path=path)
-        settings = entry.model_dump(exclude_unset=True, exclude={"access"})
+        settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"access"})
         return ScopeOf(scope_id, entry.name or scope_id, settings, path)

@@ -33,16 +33,19 @@ class AskedSessions:
         if session.active_exchange_id is None:
             self._answered[session.id] = replace(session, title="")
 
-    async def find(self, user: User, session_id: str, agent_id: str | None) -> tuple[SessionRecord, AgentInScope]:
+    async def find(
+        self, user: User, session_id: str, agent_id: str | None, *, leaves: bool = False
+    ) -> tuple[SessionRecord, AgentInScope]:
         """The user's session, and the agent `agent_id` in its scope, or else the session's own.
 
-        The session may be an older version of itself, without its title. Raises SessionNotFound, and what
-        AgentsInScope.get raises.
+        The session may be an older version of itself, without its title. Whoever `leaves` it may do so also where its
+        assignment has closed. Raises SessionNotFound, and what AgentsInScope.get raises.
         """
+        found_for = self._agents.seen if leaves else self._agents.get
         session = None if self._modules.health else self._answered.get(session_id)
         if session is not None and session.user_id == user.id:
-            found = self._agents.get(agent_id or session.agent_id, user, session.scope)
+            found = found_for(agent_id or session.agent_id, user, session.scope)
             if not found.effective.limits_sessions:
                 return session, found
         session = await owned_session(self._store, user.id, session_id)
-        return session, self._agents.get(agent_id or session.agent_id, user, session.scope)
+        return session, found_for(agent_id or session.agent_id, user, session.scope)

@@ -215,7 +215,7 @@ class ExchangeBeginnings:
 
     async def _session_for(self, user: User, turn: Turn) -> tuple[SessionRecord, AgentInScope]:
         if turn.session_id is not None:
-            return await self._asked.find(user, turn.session_id, turn.agent_id)
+            return await self._asked.find(user, turn.session_id, turn.agent_id, leaves=asks_to_quit(turn.parts))
         found, now = self._agents.get(turn.agent_id, user, turn.scope), self._store.now()
         session = SessionRecord(
             id=turn.id_of_new_session(user.id),

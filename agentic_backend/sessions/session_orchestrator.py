@@ -13,6 +13,7 @@ from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import (
     ApprovalNotFound,
     AssignmentClosed,
+    AssignmentNotOpen,
     BudgetExceeded,
     ExchangeNotFound,
     Overloaded,
@@ -77,7 +78,7 @@ class SessionOrchestrator:
             return await self.view(user, asked_before.exchange_id)
         try:
             return await self._begin_once(name, user, turn, tokens, request_id)
-        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded, AssignmentClosed):
+        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded, AssignmentNotOpen, AssignmentClosed):
             # The limits don't apply to a repeated ask.
             stored = await self._store.find_exchange(*name) if turn.client_exchange_id is not None else None
             if stored is None:

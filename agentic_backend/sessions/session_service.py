@@ -4,7 +4,7 @@ Every method checks that the session is the user's, and raises SessionNotFound i
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -41,8 +41,9 @@ from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
 _STOP_S = 60
-# Whoever deletes does not wait for an instance that stands still: without its session an exchange can't write.
-_STOP_TO_DELETE_S = 3
+# Whoever deletes or submits does not wait for an instance that stands still: nothing begins in the session any more,
+# and what runs there can't write without it, or ends with the instance's lease.
+_STOP_AT_ONCE_S = 3
 _EXCHANGES_PER_READ = _SESSIONS_PER_READ = 100
 PAGE_BYTES = 1024 * 1024
 """The most bytes of a page of messages, unless a single message has more."""
@@ -189,18 +190,31 @@ class SessionService:
 
         A session that was opened without a submission belongs to each.
         """
-        completed: list[SessionRecord] = []
+
+        def is_in_it(session: SessionRecord) -> bool:
+            in_it = self._agents.scope_of(session, user).get("assignment") == assignment_id
+            return in_it and (submission_id is None or session.submission_id in (None, submission_id))
+
+        completed: dict[str, SessionRecord] = {}
+        stop = self._stopping(user)
+        # Again until there is no other: one that is used meanwhile may have moved to a page that was read before.
+        while found := [each for each in await self._active(user) if is_in_it(each) and each.id not in completed]:
+            for session in found:
+                completed[session.id] = session
+                with suppress(SessionNotFound):
+                    ended = await self._ends.end(session.id, EndReason.SUBMITTED, user, partial(stop, session.id))
+                    completed[session.id] = ended
+        return [session for session in completed.values() if session.state is SessionState.COMPLETED]
+
+    async def _active(self, user: User) -> Sequence[SessionRecord]:
+        """All active sessions of the user."""
+        active: list[SessionRecord] = []
         query = SessionQuery(user_id=user.id, state=SessionState.ACTIVE, limit=_SESSIONS_PER_READ)
         while True:
             page = await self._store.list_sessions(query)
-            for session in page.sessions:
-                in_it = self._agents.scope_of(session, user).get("assignment") == assignment_id
-                if in_it and (submission_id is None or session.submission_id in (None, submission_id)):
-                    with suppress(SessionNotFound):
-                        stop = partial(self._stop, user, session.id)
-                        completed.append(await self._ends.end(session.id, EndReason.SUBMITTED, user, stop))
+            active += page.sessions
             if page.next_cursor is None:
-                return completed
+                return active
             query = replace(query, cursor=page.next_cursor)
 
     async def cancel(self, user: User, session_id: str) -> bool:
@@ -221,13 +235,7 @@ class SessionService:
     async def delete(self, user: User, session_id: str) -> None:
         """Stop what runs in the session and in its branches, close their agents, and delete all their data."""
         await owned_session(self._store, user.id, session_id)
-        time = asyncio.get_running_loop().time
-        until = time() + _STOP_TO_DELETE_S
-
-        async def stop(each: str) -> None:
-            with suppress(Internal):
-                await self._stop(user, each, max(until - time(), 0))
-
+        stop = self._stopping(user)
         await self._ends.end(session_id, EndReason.DELETED, user, partial(stop, session_id))
         for branch_id in await self._branch_ids(session_id):
             with suppress(SessionNotFound):
@@ -269,6 +277,17 @@ class SessionService:
 
     async def exchange(self, user: User, exchange_id: str) -> ExchangeRecord:
         return await owned_exchange(self._store, user.id, exchange_id)
+
+    def _stopping(self, user: User) -> Callable[[str], Awaitable[None]]:
+        """Stops what runs in a session, by its id. For all that it is called for, it waits three seconds together."""
+        time = asyncio.get_running_loop().time
+        until = time() + _STOP_AT_ONCE_S
+
+        async def stop(session_id: str) -> None:
+            with suppress(Internal):
+                await self._stop(user, session_id, max(until - time(), 0))
+
+        return stop
 
     async def _stop(self, user: User, session_id: str, patience_s: float = _STOP_S) -> bool:
         """Stop what runs in the session; False if nothing does. Raises Internal if it doesn't end in time."""

@@ -1,5 +1,6 @@
 """The cascade: the most specific level wins, and every value has its source."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ assignments:
     class: c
     task: t
     name: Essay 3
+    closes_at: 2026-03-01T08:00:00Z
     model: large
     limits: {max_messages: null, steps: 5}
     modules: {pii: false}
@@ -145,7 +147,9 @@ def test_an_assignment_brings_its_class_task_and_organisation(tmp_path: Path) ->
     assert facts.assignment is not None and facts.group is not None
     assert (facts.assignment.name, facts.group.name, facts.group.path) == ("Essay 3", "Omega", "/schools/omega")
     assert facts.assignment.path is None
-    assert scopes.facts({"organisation": "none"}).group == ScopeOf("none", "none", path="/none")
+    for organisation, path in (("none", "/none"), ("/schools/none", "/schools/none")):
+        assert scopes.facts({"organisation": organisation}).group == ScopeOf(organisation, organisation, path=path)
+    assert json.loads(json.dumps(facts.assignment.settings))["closes_at"] == "2026-03-01T08:00:00Z"
     assert facts.assignment.settings["prompts"] == {"instructions": "Write about Hannibal."}
 
 

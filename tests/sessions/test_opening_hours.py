@@ -77,6 +77,15 @@ async def test_a_decision_is_refused_and_the_exchange_waits_on(tmp_path: Path) -
         assert (await sessions.record(log.exchange_id)).status is ExchangeStatus.STOPPED
 
 
+async def test_quit_still_ends_a_session(tmp_path: Path) -> None:
+    agents = {"echo": echoing_graph()}
+    async with open_sessions(tmp_path, agents, policies=hours(tmp_path, OPEN)) as sessions:
+        session_id = (await sessions.ask("hello", scope=ESSAY))[-1]["session_id"]
+    async with open_sessions(tmp_path, agents, policies=hours(tmp_path, CLOSED)) as sessions:
+        final = (await sessions.ask("quit", session_id=session_id))[-1]
+        assert (final["status"], final["session"]["state"]) == ("ok", "completed")
+
+
 async def test_an_interrupted_exchange_is_not_resumed(tmp_path: Path) -> None:
     hold = Hold()
     agents: dict[str, Any] = {"agent": Steps().agent(hold)}

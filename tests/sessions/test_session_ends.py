@@ -25,11 +25,14 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.errors import SessionBusy, SessionCompleted, StoreUnavailable, TooManyRuns
+from agentic_backend.policy.policies_file import KnownNames, read_policies
 from agentic_backend.protocol.events import SessionChanged
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.feed import open_feed
+from agentic_backend.sessions import session_service
 from agentic_backend.sessions.housekeeping import inactivity
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
+from agentic_backend.stores.base import SessionPage, SessionQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import SessionRecord
 
@@ -202,6 +205,29 @@ async def test_completing_and_deleting_tell_of_the_end_once(tmp_path: Path, mong
         await sessions.service.delete(USER, first)
         await sessions.service.delete(USER, second)
     assert ended == [first, second]
+
+
+async def test_a_submission_finds_a_session_that_is_used_while_it_looks(
+    tmp_path: Path, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It moves from the second page to the first one, which was read before."""
+    monkeypatch.setattr(session_service, "_SESSIONS_PER_READ", 1)
+    (file := tmp_path / "policies.yaml").write_text("assignments: {essay: {}}")
+    policies = read_policies(file, KnownNames((), (), ()))
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}, policies=policies, on_ended=ended) as sessions:
+        older, newer = [(await sessions.ask("hello", scope={"assignment": "essay"}))[-1]["session_id"] for _ in "12"]
+        list_sessions, pages = sessions.store.real.list_sessions, list[str | None]()
+
+        async def uses_the_older(query: SessionQuery) -> SessionPage:
+            page = await list_sessions(query)
+            pages.append(query.cursor)
+            if len(pages) == 1:
+                await sessions.ask("and this?", session_id=older)
+            return page
+
+        monkeypatch.setattr(sessions.store.real, "list_sessions", uses_the_older)
+        completed = await sessions.service.complete_submitted(USER, "essay", None)
+        assert {session.id for session in completed} == {older, newer} == set(ended)
 
 
 @pytest.mark.parametrize("behind", [timedelta(), timedelta(minutes=5)])

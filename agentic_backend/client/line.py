@@ -16,6 +16,7 @@ from typing import NoReturn
 from urllib.parse import urljoin, urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus, ProxyError
 from websockets.typing import Subprotocol
 
@@ -253,14 +254,14 @@ class Line:
     def _after_status(self, refused: InvalidStatus) -> _Lost:
         """A status that this client does not know is one of something that may pass, as an unknown close code is."""
         status, headers = refused.response.status_code, refused.response.headers
-        where = _redirected(headers.get("Location", ""), self._url) if 300 <= status < 400 else ""
+        where = _redirected(_first(headers, "Location"), self._url) if 300 <= status < 400 else ""
         if where:
             raise TurnedAway(status, f"The server redirects to {where}.") from refused
         content = "The server refuses the connection."
         if status in _REFUSALS or status < 400:
             raise TurnedAway(status, content) from refused
         advice = {401: Advice.SIGN_IN, 429: Advice.WAIT}.get(status, Advice.RECONNECT)
-        return self._lost(advice, status, content, refused, _seconds_in(headers.get("Retry-After", "")))
+        return self._lost(advice, status, content, refused, _seconds_in(_first(headers, "Retry-After")))
 
     def _lost(self, advice: Advice, code: int, content: str, cause: Exception, retry_after_s: float = 0.0) -> _Lost:
         if advice is Advice.SIGN_IN:
@@ -401,6 +402,11 @@ def _redirected(location: str, socket_url: str) -> str:
     except ValueError:
         return ""
     return location and f"{to.scheme}://{to.netloc.rpartition('@')[2]}{to.path}"
+
+
+def _first(headers: Headers, name: str) -> str:
+    """The first of the values, as a proxy and the server may each have one; empty if there is none."""
+    return next(iter(headers.get_all(name)), "")
 
 
 def _seconds_in(retry_after: str) -> float:

@@ -67,7 +67,10 @@ async def _given_by(source: Callable[[], str | Awaitable[str]]) -> str:
         async with asyncio.timeout(_SOURCE_TIMEOUT_S) as limit:
             token = source()
             token = await token if inspect.isawaitable(token) else token
-    except Exception as failed:
+    except (Exception, asyncio.CancelledError) as failed:
+        # Else it is the source that was cancelled, or raises so.
+        if isinstance(failed, asyncio.CancelledError) and (task := asyncio.current_task()) and task.cancelling():
+            raise
         if limit.expired():
             raise Unreachable(TOKEN_NOT_GIVEN) from failed
         raise Unreachable(f"The token function failed: {type(failed).__name__}.") from failed

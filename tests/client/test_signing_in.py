@@ -156,3 +156,11 @@ async def test_an_expiry_that_cannot_be_read_is_none(token: str) -> None:
     tokens = Tokens(lambda: token)
     assert await tokens.newest() == token
     assert tokens.renewal_in_s is None
+
+
+async def test_a_source_of_tokens_that_is_cancelled_has_failed() -> None:
+    async def cancelled() -> str:
+        raise asyncio.CancelledError
+
+    with pytest.raises(Unreachable, match="The token function failed: CancelledError"):
+        await Tokens(cancelled).renewed()

@@ -35,6 +35,8 @@ class Status:
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
+    times: int = 1
+    """How often each header is there."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,8 @@ async def misbehaving(behaviour: Behaviour) -> AsyncIterator[tuple[str, Visits]]
         if isinstance(now, Status):
             if is_socket:
                 visits.append(time.monotonic())
-            return Response(now.status, HTTPStatus(now.status).phrase, Headers(now.headers | {"Content-Length": "0"}))
+            headers = Headers([*now.headers.items()] * now.times, **{"Content-Length": "0"})
+            return Response(now.status, HTTPStatus(now.status).phrase, headers)
         return None if is_socket else Response(200, "OK", Headers({"Content-Length": "0"}))
 
     async def talk(socket: ServerConnection) -> None:
@@ -224,6 +227,7 @@ BEHAVIOURS = [
         visits=1,
     ),
     Behaviour("retry-after-that-is-rubbish", (Status(503, {"Retry-After": "-soon"}), answers), _ANSWERED),
+    Behaviour("retry-after-of-two", (Status(503, {"Retry-After": "1"}, times=2), answers), _ANSWERED),
     Behaviour("nobody-listens", (), Outcome("unreachable", None, _NO_ANSWER)),
     Behaviour("closes", (closes(1011),), Outcome("unreachable", 1011, "The server has closed the connection.")),
     Behaviour("closes-where-too-many-are-open", (closes(4429),), Outcome("unreachable", 4429)),

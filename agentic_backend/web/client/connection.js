@@ -460,7 +460,8 @@ function redirected(location, socket) {
 function secondsIn(retryAfter) {
   if (!retryAfter) return 0;
   const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1_000;
-  return seconds > 0 ? seconds : 0;
+  // A timer counts to some 24 days, and a day is long enough.
+  return seconds > 0 ? Math.min(seconds, 86_400) : 0;
 }
 
 /**

@@ -253,14 +253,15 @@ def _numbered(number: object) -> str | None:
     if not isinstance(number, int):
         return None
     words = _NAME_ERRORS.get(number) if number < 0 else os.strerror(number) if number in errno.errorcode else None
-    return f"[Errno {number}] {words}" if words else None
+    return f"[Errno {int(number)}] {words}" if words else None
 
 
 def _host_of(error: BaseException) -> str | None:
     """The host that was asked, as the errors of OpenSSL, httpx and aiohttp know it."""
-    mismatch = _MISMATCH.search(str(getattr(error, "verify_message", "")))
-    if mismatch is not None:
-        return mismatch[1]
+    if isinstance(error, ssl.SSLCertVerificationError):
+        mismatch = _MISMATCH.search(str(getattr(error, "verify_message", "")))
+        if mismatch is not None and _HOST.fullmatch(mismatch[1]):
+            return mismatch[1]
     # httpx raises where it knows no request.
     with suppress(Exception):
         request = getattr(error, "request", None)

@@ -1,6 +1,7 @@
 """System errors keep their words wherever they are told: each is a real one; no text and no secret is told."""
 
 import asyncio
+import errno
 import logging
 import os
 import resource
@@ -22,6 +23,7 @@ from support.ports import free_port
 
 from agentic_backend.agents.model_check import check_model
 from agentic_backend.apis.api_check import check_api
+from agentic_backend.apis.api_client import tls
 from agentic_backend.auth.realm_check import check_realm
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.checks import CheckFailed
@@ -43,6 +45,13 @@ UNKNOWN = "[Errno -2] Name or service not known"
 EXPIRED = "certificate verify failed: certificate has expired"
 SELF_SIGNED = "certificate verify failed: self-signed certificate"
 NO_FILE = "[Errno 2] No such file or directory; SSL_CERT_FILE names a path that does not exist"
+
+
+def test_only_an_error_of_openssl_names_the_host_of_a_certificate() -> None:
+    class Other(OSError):
+        verify_message = "x, certificate is not valid for 'the canary sings'"
+
+    assert "canary" not in summary_of(Other(errno.EACCES, "no"))
 
 
 @asynccontextmanager
@@ -241,6 +250,8 @@ async def test_the_check_of_an_mcp_server_tells_them(
 
 async def test_the_check_of_an_api_tells_them(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    # The context of all clients may be there already.
+    tls.cache_clear()
     settings = ApiSettings(document="http://127.0.0.1:1/openapi.json", base_url="http://127.0.0.1:1")
     with pytest.raises(CheckFailed, match=r"can't be fetched: FileNotFoundError: .*SSL_CERT_FILE names a path"):
         await check_api("crm", settings, {})

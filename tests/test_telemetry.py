@@ -142,6 +142,15 @@ def test_a_story_ends_though_its_errors_go_round() -> None:
     assert 1 < len(story_of(first)) < 20
 
 
+def test_a_story_is_told_of_errors_whose_attributes_raise() -> None:
+    class Delegating(Exception):
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.inner, name)
+
+    [told] = story_of(Delegating("the canary sings"))
+    assert told["type"] == f"{__name__}.{Delegating.__qualname__}" and "errno" not in told
+
+
 async def test_a_task_that_nobody_awaits_tells_nothing_of_its_exception(written: io.StringIO) -> None:
     async def fail() -> None:
         raise ValueError("the canary sings")

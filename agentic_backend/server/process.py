@@ -338,8 +338,9 @@ async def serve(
     running_here = running(settings, agents, models, bound, drain, reloads, joint, peers)
     async with told_alive(supervisor), running_here as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
-        # One write, so that the lines of several workers don't mix.
-        print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
+        # One write, so that the lines of several workers don't mix. The disk behind it may be full.
+        with contextlib.suppress(OSError):
+            print(f"Chat at {addresses.public}{inside}\n", end="", flush=True)
         log.info("server started", extra=start_facts(settings, agents))
         supervisor.ready()
         await order.stop.wait()

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from agentic_backend.exception_detail import causes_of, frames_of, own_words_of
@@ -26,8 +27,12 @@ def story_of(error: BaseException, told: Told | None = None) -> list[dict[str, o
         if (words := own_words_of(cause)) is not None:
             entry["words"] = words
         entry["at"] = [_place_of(frame, with_source=told is not None) for frame in frames]
-        numbers = {name: getattr(cause, name, None) for name in ("errno", "status_code")}
-        story.append(entry | {name: number for name, number in numbers.items() if isinstance(number, int)})
+        for name in ("errno", "status_code"):
+            # The class is an author's.
+            with suppress(Exception):
+                if isinstance(number := getattr(cause, name, None), int):
+                    entry[name] = int(number)
+        story.append(entry)
     return story
 
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_BLOCKED = logging.getLogger("agentic_backend.blocked_loop")
+_LOG = logging.getLogger("agentic_backend.blocked_loop")
 # The watch of the loop looks five times within the shortest block that it tells.
 _LOOK_S = 0.05
 
@@ -80,11 +80,11 @@ def noting(blocking_s: float | None) -> Iterator[Noted]:
     """Note what is done inside; see Noted."""
     noted = Noted(blocking_s)
     _missed.clear()
-    _BLOCKED.addHandler(noted)
+    _LOG.addHandler(noted)
     noted.beat()
     try:
         yield noted
     finally:
         noted.end()
-        _BLOCKED.removeHandler(noted)
+        _LOG.removeHandler(noted)
         _missed.clear()

@@ -108,7 +108,7 @@ async def open_application(
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
     kpi = Kpi(legacy_names=settings.metrics.legacy_names)
     kpi.models.configured(lambda: models.request_names)
-    kpi.agents.catalog(lambda: len(agents.problems), lambda: agents.file_hash)
+    kpi.agents.catalog(lambda: len(agents.problems), lambda: agents.sources.file_hash)
     log_tail = LogTail(settings.log.packages, [*secrets_in(settings.model_dump()), *agents.secrets])
     async with AsyncExitStack() as stack:
         stack.enter_context(log_tail.attached())

@@ -5,10 +5,8 @@ and swaps what it holds, in one assignment. Invariant: a bad entry becomes a pro
 unavailable, and the leaders that have it in their crew; it affects no other agent.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 
 from langgraph.graph import StateGraph
@@ -240,14 +238,6 @@ class AgentManager:
     def sources(self) -> CatalogSources:
         """All entries, also those that are not served."""
         return self._catalog.sources
-
-    @property
-    def file_hash(self) -> int:
-        """A number below 2**32 that is the same wherever the catalog's file, and the prompts in files, say the same."""
-        entries = [each.entry for each in self.sources.yaml]
-        texts = [entry.settings.prompt.text for entry in entries if entry.settings and entry.settings.prompt]
-        said = json.dumps([[entry.document.values for entry in entries[:1]], texts], sort_keys=True, default=str)
-        return int.from_bytes(sha256(said.encode(errors="replace")).digest()[:4], "big")
 
     @property
     def secrets(self) -> list[str]:

@@ -1,7 +1,10 @@
 """CatalogSources: the entries of the YAML catalog and those of the database, and which of them count. Pure values."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import Literal
 
 from agentic_backend.agents.catalog import CatalogEntry
@@ -25,7 +28,7 @@ class ImportedEntry:
     parts: NamedParts = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CatalogSources:
     """Of two entries with one id, the one of the source that `wins` counts, in whatever state it is."""
 
@@ -34,6 +37,14 @@ class CatalogSources:
     """Those of the YAML file that were found before its agents were imported."""
     database: Sequence[ImportedEntry] = ()
     wins: Source = "yaml"
+
+    @cached_property
+    def file_hash(self) -> int:
+        """A number below 2**32 that is the same wherever the catalog's file, and the prompts in files, say the same."""
+        entries = [each.entry for each in self.yaml]
+        texts = [entry.settings.prompt.text for entry in entries if entry.settings and entry.settings.prompt]
+        said = json.dumps([[entry.document.values for entry in entries[:1]], texts], sort_keys=True, default=str)
+        return int.from_bytes(sha256(said.encode(errors="replace")).digest()[:4], "big")
 
     @property
     def all(self) -> Sequence[ImportedEntry]:

@@ -20,14 +20,14 @@ LONGEST_ID = 128
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 
 
-def _whole(value: object) -> object:
+def _integer(value: object) -> object:
     """JSON has one kind of numbers: to it, 5.0 is an integer too."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-IN_ANY_FORM = BeforeValidator(_whole)
-WholeNumber = Annotated[int, IN_ANY_FORM]
-"""A whole number of JSON, however it is written."""
+IN_ANY_NOTATION = BeforeValidator(_integer)
+JsonInteger = Annotated[int, IN_ANY_NOTATION]
+"""An integer of JSON, in any notation."""
 MOST_ATTACHMENTS = 100
 """The number of attachments that any server takes with an ask; `GET /info` tells how many this one takes."""
 Scope = dict[ScopeName, Id]
@@ -182,7 +182,7 @@ class Follow(_Target):
     """Follows one exchange, or a session's running exchange and all later ones."""
 
     type: Literal["follow"] = "follow"
-    after_seq: WholeNumber = Field(default=0, ge=0, le=HIGHEST_SEQ)
+    after_seq: JsonInteger = Field(default=0, ge=0, le=HIGHEST_SEQ)
     """The seq of the last event that the client has of the exchange."""
 
 

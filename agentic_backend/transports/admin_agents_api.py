@@ -13,7 +13,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.located_yaml import ConfigProblem
 from agentic_backend.errors import AgentConflict, AgentInvalid, AgentNotFound, AgentUnavailable, BadFrame, LimitReached
 from agentic_backend.protocol.events import Problem
-from agentic_backend.protocol.frames import Frame, WholeNumber
+from agentic_backend.protocol.frames import Frame, JsonInteger
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.agent_admin import AdministeredAgent, AgentAdmin
@@ -37,7 +37,7 @@ class ChangedAgent(Frame):
     """The entry as YAML, and the version that it was made of."""
 
     yaml: AgentYaml
-    version: WholeNumber = Field(ge=1, le=_HIGHEST_VERSION)
+    version: JsonInteger = Field(ge=1, le=_HIGHEST_VERSION)
 
 
 class CatalogText(Frame):
@@ -49,7 +49,7 @@ class CatalogText(Frame):
 class RollBack(Frame):
     """The version that the agent is to be as again."""
 
-    version: WholeNumber = Field(ge=1, le=_HIGHEST_VERSION)
+    version: JsonInteger = Field(ge=1, le=_HIGHEST_VERSION)
 
 
 class CatalogAgentView(Value):

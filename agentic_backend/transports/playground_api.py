@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, LimitReached, NotFound
-from agentic_backend.protocol.frames import Frame, WholeNumber
+from agentic_backend.protocol.frames import Frame, JsonInteger
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.run_views import DrawnGraph, TracedRun
@@ -164,7 +164,7 @@ class RunView(Value):
 class Rerun(Frame):
     """The step of the agent's own graph to run again from: the `graph_step` of a step that is `rerunnable`."""
 
-    graph_step: WholeNumber = Field(ge=-1, le=2**31)
+    graph_step: JsonInteger = Field(ge=-1, le=2**31)
 
 
 class RerunView(Value):

@@ -152,16 +152,14 @@ def _words(text: str) -> str:
     return _searchable(text)
 
 
-# Without control characters; the white space among them is accepted, but no use.
-_PRINTED = r"[^\u0000-\u001f\u007f-\u009f]"
+# Also white space, which is accepted among words, and no use in a search.
+_CONTROLS = r"\u0000-\u001f\u007f-\u009f"
 _SEARCHED = {"type": "string", "maxLength": _SEARCH_CHARACTERS}
 SearchText = Annotated[str, AfterValidator(_searchable), WithJsonSchema(_SEARCHED)]
 """What to search for; empty: nothing."""
 SearchWords = Annotated[
     str,
     AfterValidator(_words),
-    WithJsonSchema(
-        {**_SEARCHED, "minLength": 1, "pattern": rf"^{_PRINTED}*[^\s\u0000-\u001f\u007f-\u009f]{_PRINTED}*$"}
-    ),
+    WithJsonSchema({**_SEARCHED, "minLength": 1, "pattern": rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"}),
 ]
 """What to search for: at least one word."""

@@ -13,8 +13,8 @@ from agentic_backend.protocol.frames import (
     Frame,
     HumanDecisions,
     Id,
+    JsonInteger,
     Scope,
-    WholeNumber,
     first_problem,
 )
 from agentic_backend.transports.json_object import decode_object
@@ -70,7 +70,7 @@ class ChangeSession(Frame):
 class ForkSession(Frame):
     """Where a branch begins to differ: the first rank of an exchange of the session, or its next rank."""
 
-    rank: WholeNumber = Field(ge=0, le=2**53)
+    rank: JsonInteger = Field(ge=0, le=2**53)
 
 
 class SendMessage(Frame):

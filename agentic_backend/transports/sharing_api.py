@@ -7,7 +7,7 @@ from pydantic import Field
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
 from agentic_backend.errors import LimitReached, SessionNotFound
-from agentic_backend.protocol.frames import IN_ANY_FORM, Frame
+from agentic_backend.protocol.frames import IN_ANY_NOTATION, Frame
 from agentic_backend.protocol.views import CreatedShareView, SharedSessionView, SharesView, ShareView
 from agentic_backend.sessions.sharing import SharingService
 from agentic_backend.stores.records import shown
@@ -19,7 +19,7 @@ from agentic_backend.transports.rest import PREFIX, PageOfMessages
 class ShareSession(Frame):
     """A new link. Without `expires_in_days` it is open as long as the server's settings say."""
 
-    expires_in_days: Annotated[int, Field(ge=1), IN_ANY_FORM] | None = Field(default=None, examples=[7])
+    expires_in_days: Annotated[int, Field(ge=1), IN_ANY_NOTATION] | None = Field(default=None, examples=[7])
 
 
 class SharingApi:

@@ -460,7 +460,7 @@ function redirected(location, socket) {
 function secondsIn(retryAfter) {
   if (!retryAfter) return 0;
   const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1_000;
-  // A timer counts to some 24 days, and a day is long enough.
+  // A number without end would never let it come back.
   return seconds > 0 ? Math.min(seconds, 86_400) : 0;
 }
 

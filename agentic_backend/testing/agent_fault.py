@@ -71,7 +71,7 @@ class Noted(logging.Handler):
             await asyncio.sleep(self._blocking_s)
         if self.blocks:
             raise AgentFault("; ".join(self.blocks))
-        if _missed and not error_type.endswith(".ScriptEnded"):
+        if _missed and error_type != f"{ScriptEnded.__module__}.{ScriptEnded.__qualname__}":
             raise AgentFault(f"the agent swallowed ScriptEnded: {_missed[0]}")
 
 

@@ -5,8 +5,8 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from faults.sizes import SIZES
@@ -129,30 +129,42 @@ async def test_another_instance_ends_what_a_killed_one_was_running(directory: Pa
         await users.check(other, directory)
 
 
-async def test_an_owner_that_wakes_up_writes_nothing(directory: Path, mongodb_url: str) -> None:
-    """An instance stands still for longer than its lease, and another one has ended its exchanges by then."""
-    environment = {"AGENTIC_RELAY__LEASE_S": str(LEASE_S)}
+@asynccontextmanager
+async def frozen_owner(
+    directory: Path, store: str, lease_s: float, message: str
+) -> AsyncIterator[tuple[ServerProcess, ServerProcess, DurableClient, asyncio.Task[Event]]]:
+    """Two instances, of which the first stands still in the middle of an answer: both, the client, and its ask."""
+    environment = {"AGENTIC_RELAY__LEASE_S": str(lease_s)}
     async with AsyncExitStack() as running:
         first, other = [
-            await running.enter_async_context(serving("--store", mongodb_url, cwd=directory, environment=environment))
+            await running.enter_async_context(serving("--store", store, cwd=directory, environment=environment))
             for _ in range(2)
         ]
         client = DurableClient(lambda: first.address)
-        asking = asyncio.create_task(client.ask("words 300 50 | note a | words 20 50"))
+        asking = asyncio.create_task(client.ask(message))
         while not client.shown.writing:
             await asyncio.sleep(0.01)
         first.process.send_signal(signal.SIGSTOP)
-        async with rest(other, USER) as http:
-            exchange_id, session_id = client.shown.exchange_id or "", client.shown.session_id or ""
-            assert await ended(http, exchange_id) == "interrupted"
-            before = await stored_session(http, session_id)
-            next_final = await DurableClient(lambda: other.address).ask("words 4 0", session_id=session_id)
-            assert next_final["status"] == "ok"
-            first.process.send_signal(signal.SIGCONT)
-            final = await asking
-            after = await stored_session(http, session_id)
-            await asyncio.sleep(LEASE_S)
-            assert await stored_session(http, session_id) == after
+        yield first, other, client, asking
+
+
+async def test_an_owner_that_wakes_up_writes_nothing(directory: Path, mongodb_url: str) -> None:
+    """An instance stands still for longer than its lease, and another one has ended its exchanges by then."""
+    message = "words 300 50 | note a | words 20 50"
+    async with (
+        frozen_owner(directory, mongodb_url, LEASE_S, message) as (first, other, client, asking),
+        rest(other, USER) as http,
+    ):
+        exchange_id, session_id = client.shown.exchange_id or "", client.shown.session_id or ""
+        assert await ended(http, exchange_id) == "interrupted"
+        before = await stored_session(http, session_id)
+        next_final = await DurableClient(lambda: other.address).ask("words 4 0", session_id=session_id)
+        assert next_final["status"] == "ok"
+        first.process.send_signal(signal.SIGCONT)
+        final = await asking
+        after = await stored_session(http, session_id)
+        await asyncio.sleep(LEASE_S)
+        assert await stored_session(http, session_id) == after
     assert after[:1] == before and [exchange.status for exchange in after] == ["interrupted", "ok"]
     assert final["status"] == "interrupted"
     figure(f"an owner that stood still for more than its lease of {LEASE_S} s: wrote nothing")
@@ -161,31 +173,23 @@ async def test_an_owner_that_wakes_up_writes_nothing(directory: Path, mongodb_ur
 async def test_a_session_is_deleted_though_its_owner_stands_still(directory: Path, mongodb_url: str) -> None:
     """Its lease is not over by then, and it gives up the exchange when it wakes up."""
     lease_s = 15
-    environment = {"AGENTIC_RELAY__LEASE_S": str(lease_s)}
-    async with AsyncExitStack() as running:
-        first, other = [
-            await running.enter_async_context(serving("--store", mongodb_url, cwd=directory, environment=environment))
-            for _ in range(2)
-        ]
-        client = DurableClient(lambda: first.address)
-        asking = asyncio.create_task(client.ask("words 600 50 | note a"))
-        while not client.shown.writing:
-            await asyncio.sleep(0.01)
+    async with (
+        frozen_owner(directory, mongodb_url, lease_s, "words 600 50 | note a") as (first, other, client, asking),
+        rest(other, USER) as http,
+    ):
         exchange_id, session_id = client.shown.exchange_id or "", client.shown.session_id or ""
-        first.process.send_signal(signal.SIGSTOP)
-        async with rest(other, USER) as http:
-            began = time.monotonic()
-            assert (await http.delete(f"/sessions/{session_id}")).status_code == 204
-            deleted_s = time.monotonic() - began
-            assert deleted_s < lease_s / 2
-            figure(f"deleted in {deleted_s:.1f} s, though its owner stood still")
-            first.process.send_signal(signal.SIGCONT)
-            async with asyncio.timeout(PATIENCE_S):
-                while await metric_at(first.internal, "chat_running_exchanges"):
-                    await asyncio.sleep(0.1)
-            asking.cancel()
-            for path in (f"/sessions/{session_id}", f"/exchanges/{exchange_id}"):
-                assert (await http.get(path)).status_code == 404
+        began = time.monotonic()
+        assert (await http.delete(f"/sessions/{session_id}")).status_code == 204
+        deleted_s = time.monotonic() - began
+        assert deleted_s < lease_s / 2
+        figure(f"deleted in {deleted_s:.1f} s, though its owner stood still")
+        first.process.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(PATIENCE_S):
+            while await metric_at(first.internal, "chat_running_exchanges"):
+                await asyncio.sleep(0.1)
+        asking.cancel()
+        for path in (f"/sessions/{session_id}", f"/exchanges/{exchange_id}"):
+            assert (await http.get(path)).status_code == 404
     assert notes(directory) == []
 
 

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 from gameday.fault import Fault
@@ -24,19 +25,26 @@ CROWD, LENT, LENT_EVERY_S = 60, 0.1, 0.1
 ASK = ("words 3 0", None)
 
 
-@asynccontextmanager
-async def bad_catalog(site: Site) -> AsyncIterator[None]:
-    """A server that is started with an entry that names no class."""
-    file = site.directory / "agents_catalog.yaml"
-    good = file.read_text()
-    entries = [*yaml.safe_load(good)["agents"], {"id": "lost", "class_path": "no_such_module:Agent"}]
-    file.write_text(yaml.safe_dump({"agents": entries}))
-    try:
-        await site.restart()
-        yield
-    finally:
-        file.write_text(good)
-        await site.restart()
+Entry = dict[str, Any]
+
+
+def with_another(entry_of: Callable[[list[Entry]], Entry]) -> Callable[[Site], AbstractAsyncContextManager[None]]:
+    """A server that is started with one more entry in its catalog, which is made of the others."""
+
+    @asynccontextmanager
+    async def inject(site: Site) -> AsyncIterator[None]:
+        file = site.directory / "agents_catalog.yaml"
+        good = file.read_text()
+        entries = yaml.safe_load(good)["agents"]
+        file.write_text(yaml.safe_dump({"agents": [*entries, entry_of(entries)]}))
+        try:
+            await site.restart()
+            yield
+        finally:
+            file.write_text(good)
+            await site.restart()
+
+    return inject
 
 
 @asynccontextmanager
@@ -54,21 +62,6 @@ async def bad_reload(site: Site) -> AsyncIterator[None]:
         site.server.process.send_signal(signal.SIGHUP)
         while not any(line["message"] == "catalog reloaded" for line in site.log()[said:]):
             await asyncio.sleep(0.1)
-
-
-@asynccontextmanager
-async def other_catalog(site: Site) -> AsyncIterator[None]:
-    """An instance that is started with another catalog than its peer has."""
-    file = site.directory / "agents_catalog.yaml"
-    good = file.read_text()
-    [first, *rest] = yaml.safe_load(good)["agents"]
-    file.write_text(yaml.safe_dump({"agents": [first, *rest, {**first, "id": "newcomer", "default": False}]}))
-    try:
-        await site.restart()
-        yield
-    finally:
-        file.write_text(good)
-        await site.restart()
 
 
 def blocking(short_s: int, full_s: int) -> Callable[[Site], AbstractAsyncContextManager[None]]:
@@ -242,7 +235,7 @@ PROCESS_FAULTS = [
     Fault(
         name="bad catalog",
         site="alone",
-        inject=bad_catalog,
+        inject=with_another(lambda _: {"id": "lost", "class_path": "no_such_module:Agent"}),
         alert="CatalogProblems",
         panel=("agents.json", "Faults of the catalog"),
         runbook="catalog problem",
@@ -254,7 +247,7 @@ PROCESS_FAULTS = [
     Fault(
         name="two catalogs",
         site="pair",
-        inject=other_catalog,
+        inject=with_another(lambda entries: {**entries[0], "id": "newcomer", "default": False}),
         alert="CatalogsDiffer",
         panel=("agents.json", "Catalogs that are served"),
         runbook="`server started`",

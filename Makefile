@@ -37,7 +37,7 @@ test: services
 # More lanes than cores, and single tests in turn: many of these tests wait. Without schemathesis, which takes seconds
 # to import in each lane, and whose tests are not among these.
 quick: .venv/.installed-dev
-	$(BIN)/pytest -n 8 --dist load -p no:schemathesis -m "not ($(SERVICES))" $(SLOW:%=--ignore tests/%)
+	$(BIN)/pytest -n 8 --dist load -m "not ($(SERVICES))" $(SLOW:%=--ignore tests/%)
 
 # All that docs/reliability.md promises, at full length, some half an hour; then the table with what was measured.
 faults: services

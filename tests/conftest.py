@@ -1,7 +1,10 @@
 """Fixtures for every test: a running server with the test agents, and services, each started once on first use."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -11,8 +14,9 @@ from services.mongo_java import MongoJava
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from services.redis import Redis
 from services.shared import shared
-from support.running_server import RunningServer, running_server
-from support.test_agents import ENTRIES
+
+if TYPE_CHECKING:
+    from support.running_server import RunningServer
 
 # On a busy machine the duration of an example means nothing.
 settings.register_profile("agentic-backend", deadline=None)
@@ -30,6 +34,10 @@ pytest_plugins = [
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
+    # Here: to import the product takes two seconds, and many tests need little of it.
+    from support.running_server import running_server
+    from support.test_agents import ENTRIES
+
     async with running_server(tmp_path, agents=ENTRIES) as server:
         yield server
 

@@ -20,6 +20,9 @@ from agentic_backend.transports import playground_api
 from agentic_backend.transports.admin_gate import is_for_admins
 from agentic_backend.transports.operation import Operation
 
+# Collects what `parametrize` makes.
+pytest_plugins = ["schemathesis.pytest.plugin"]
+
 OPERATIONS = {operation.id: operation for operation in declared()}
 DOCUMENT = openapi_document()
 ENDLESS = ("follow_session", "follow_sessions")

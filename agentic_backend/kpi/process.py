@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from agentic_backend.kpi.memory_use import memory_use
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
+from agentic_backend.telemetry import log_lines_lost, log_stalled_s
 
 
 class ProcessMetrics:
@@ -24,6 +25,9 @@ class ProcessMetrics:
         metrics.add_process()
         metrics.gauge_if_known("chat_memory_limit_bytes", "The memory limit that is nearest.", _memory_limit, "max")
         metrics.gauge_if_known("chat_memory_used_ratio", "How much of this limit is used.", _memory_used, "max")
+        metrics.counter_of("chat_log_lines_lost", "Lines of the log that were lost.", log_lines_lost)
+        stalled = metrics.gauge("chat_log_stalled_seconds", "For how long no line could be written.", together="max")
+        stalled.set_function(log_stalled_s)
         self._instance = metrics.gauge("chat_instance_info", "The instance; always 1.", "instance", together="max")
         build = metrics.gauge("chat_build_info", "What runs; always 1.", "version", "python", together="max")
         build.labels(version("agentic-backend"), platform.python_version()).set(1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, Metric, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -71,7 +71,12 @@ class MetricsRegistry:
     def gauge_if_known(self, name: str, meaning: str, read: Callable[[], float | None], together: Together) -> None:
         """A gauge that `read` gives at each scrape; there is none while that gives None."""
         self.declared[name] = Declared("gauge", (), together)
-        self._registry.register(_IfKnown(name, meaning, read))
+        self._registry.register(_Read(GaugeMetricFamily, name, meaning, read))
+
+    def counter_of(self, name: str, meaning: str, read: Callable[[], float]) -> None:
+        """A counter that `read` gives at each scrape, in another thread."""
+        self.declared[name] = Declared("counter", ())
+        self._registry.register(_Read(CounterMetricFamily, name, meaning, read))
 
     def histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = LONG) -> Histogram:
         self.declared[name] = Declared("histogram", labels)
@@ -93,8 +98,15 @@ class MetricsRegistry:
         return encode(self._registry), content_type
 
 
-class _IfKnown(Collector):
-    def __init__(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:
+class _Read(Collector):
+    def __init__(
+        self,
+        family: type[GaugeMetricFamily | CounterMetricFamily],
+        name: str,
+        meaning: str,
+        read: Callable[[], float | None],
+    ) -> None:
+        self._family = family
         self._name = name
         self._meaning = meaning
         self._read = read
@@ -102,4 +114,4 @@ class _IfKnown(Collector):
     def collect(self) -> Iterator[Metric]:
         value = self._read()
         if value is not None:
-            yield GaugeMetricFamily(self._name, self._meaning, value)
+            yield self._family(self._name, self._meaning, value)

@@ -9,6 +9,8 @@ from agentic_backend.telemetry.configuration import (
     hold_records,
     is_holding_records,
     know_secrets,
+    log_lines_lost,
+    log_stalled_s,
     set_log_level,
 )
 from agentic_backend.telemetry.formatters import ConsoleFormatter, JsonFormatter
@@ -27,6 +29,8 @@ __all__ = [
     "hold_records",
     "is_holding_records",
     "know_secrets",
+    "log_lines_lost",
+    "log_stalled_s",
     "set_log_level",
     "story_of",
 ]

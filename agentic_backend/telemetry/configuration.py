@@ -63,9 +63,8 @@ def set_log_level(level: str, packages: Collection[str] = ()) -> None:
     """Log from `level` up from now on; the rest is as `configure_logging` has made it."""
     own, root = logging.getLevelName(level.upper()), logging.getLogger()
     root.setLevel(max(own, logging.WARNING))
-    for handler in root.handlers:
-        if isinstance(handler, StderrHandler):
-            handler.setLevel(own)
+    for handler in _handlers():
+        handler.setLevel(own)
     for name in (OURS, *packages):
         logging.getLogger(name).setLevel(own)
 
@@ -75,6 +74,20 @@ def know_secrets(secrets: Collection[str]) -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, JsonFormatter):
             handler.formatter.know(secrets)
+
+
+def log_lines_lost() -> int:
+    """Lines of this process's log that were dropped, or that nobody could read any more."""
+    return sum(handler.lines_lost for handler in _handlers())
+
+
+def log_stalled_s() -> float:
+    """For how long lines wait of which none could be written; 0 while they are written."""
+    return max((handler.stalled_s for handler in _handlers()), default=0.0)
+
+
+def _handlers() -> list[StderrHandler]:
+    return [handler for handler in logging.getLogger().handlers if isinstance(handler, StderrHandler)]
 
 
 def _log_of_a_thread(told: Any) -> None:

@@ -20,6 +20,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from agentic_backend.exception_detail import reason_of
+
 _QUEUED_BYTES = 4 * 1024 * 1024
 _PATIENCE_S = 1.0
 """The longest wait for a reader, before lines are dropped and at the end."""
@@ -52,11 +54,31 @@ class LineWriter:
         self._bytes = 0
         # Lines dropped since the last line that told so.
         self._lost = 0
+        # Lines lost since the process began, with those that nobody could read any more.
+        self._lost_in_all = 0
+        # Since when lines wait of which none could be written, as time.monotonic.
+        self._stalled_since: float | None = None
         # Whether the thread is between taking a line and having written it.
         self._is_writing = False
         self._is_in_background = False
-        # Whether the disk was full at the last write.
-        self._is_full = False
+        # The system's words for a disk that was full at the last write, else empty.
+        self._full = ""
+
+    @property
+    def lines_lost(self) -> int:
+        """Lines that were dropped, or that nobody could read any more."""
+        return self._lost_in_all
+
+    @property
+    def stalled_s(self) -> float:
+        """For how long lines wait of which none could be written; 0 while they are written."""
+        since = self._stalled_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def stalled_by(self) -> str:
+        """Why they wait."""
+        return self._full or "nobody reads it"
 
     @contextmanager
     def in_background(self) -> Iterator[None]:
@@ -78,6 +100,7 @@ class LineWriter:
         with self._changed:
             if self._bytes + len(data) > self._most:
                 self._lost += 1
+                self._lost_in_all += 1
                 return
             if self._lost:
                 # The gap is told where it is.
@@ -109,7 +132,7 @@ class LineWriter:
                     return
                 has_lines = bool(self._lines)
             if has_lines:
-                time.sleep(_FULL_FOR_S if self._is_full else _GATHER_S)
+                time.sleep(_FULL_FOR_S if self._full else _GATHER_S)
             self._write_all(time.monotonic() + _LOOK_EVERY_S)
             if time.monotonic() - looked_at >= _LOOK_EVERY_S:
                 looked_at = time.monotonic()
@@ -121,6 +144,10 @@ class LineWriter:
             written = self._written(data, deadline)
             with self._changed:
                 self._is_writing = False
+                if written:
+                    self._stalled_since = None
+                elif self._stalled_since is None:
+                    self._stalled_since = time.monotonic()
                 if written < len(data):
                     self._lines.appendleft(data[written:])
                     self._bytes += len(data) - written
@@ -161,7 +188,7 @@ class LineWriter:
         """Write `data`; return the bytes written by the deadline."""
         poll, written = select.poll(), 0
         poll.register(self._descriptor, select.POLLOUT)
-        self._is_full = False
+        self._full = ""
         try:
             while written < len(data):
                 if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -173,8 +200,10 @@ class LineWriter:
             return written
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in _FULL:
-                self._is_full = True
+                self._full = reason_of(error)
                 return written
             # Nobody can read it any more: neither it nor what follows.
+            with self._changed:
+                self._lost_in_all += data[written:].count(b"\n")
             return len(data)
         return written

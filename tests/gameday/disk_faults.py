@@ -5,10 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 from gameday.fault import Fault
 from gameday.site import Site
 from gameday.sites import needed, succeeds
+from support.rest_client import plain_http
+
+from agentic_backend.event_loop import running
 
 ASK = ("words 3 0", None)
 PANEL = ("stores.json", "Takes writes")
@@ -62,6 +66,27 @@ async def damaged_pages(site: Site) -> AsyncIterator[None]:
         await site.restart()
 
 
+@asynccontextmanager
+async def full_log_disk(site: Site) -> AsyncIterator[None]:
+    """Standard error is a file on a full disk; what operators can still read is the tail."""
+
+    async def read_tail() -> None:
+        while True:
+            with suppress(httpx.HTTPError):
+                site.server.stderr = (await http.get(f"http://127.0.0.1:{site.internal_port}/log")).text
+            await asyncio.sleep(0.5)
+
+    with open("/dev/full", "wb") as full:
+        site.options = {"stderr": full}
+        try:
+            await site.restart()
+            async with plain_http() as http, running(read_tail()):
+                yield
+        finally:
+            site.options = {}
+            await site.restart()
+
+
 def overwrite(file: Path) -> None:
     """All pages after those of the schema."""
     with file.open("r+b") as pages:
@@ -84,6 +109,19 @@ DISK_FAULTS = [
         ask=ASK,
         outcome="store_unavailable",
         ready="store_unavailable",
+    ),
+    Fault(
+        name="full disk of the log",
+        site="alone",
+        inject=full_log_disk,
+        alert="LogNotWritten",
+        panel=("saturation.json", "Log that is not written"),
+        runbook="No space left on device",
+        log="log not written",
+        fields={"reason": "No space left on device"},
+        felt="Nothing.",
+        ask=ASK,
+        sooner={"> 30": "> 3"},
     ),
     Fault(
         name="read-only file",

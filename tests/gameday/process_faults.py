@@ -80,7 +80,7 @@ def blocking(short_s: int, full_s: int) -> Callable[[Site], AbstractAsyncContext
 @asynccontextmanager
 async def few_descriptors(site: Site) -> AsyncIterator[None]:
     """A server with a low limit, and more connections than it allows."""
-    site.preexec_fn = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    site.options = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))}
     await site.restart()
     try:
         with ExitStack() as stack:
@@ -88,7 +88,7 @@ async def few_descriptors(site: Site) -> AsyncIterator[None]:
                 stack.enter_context(await asyncio.to_thread(connected, site.public_port))
             yield
     finally:
-        site.preexec_fn = None
+        site.options = {}
         await site.restart()
 
 

@@ -37,7 +37,8 @@ class Site:
     arguments: Sequence[object] = ()
     environment: dict[str, str] = field(default_factory=dict)
     workers: int = 1
-    preexec_fn: Callable[[], None] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the server's process, as `command` takes them."""
     token: Callable[[], str] | None = None
     lines: dict[str, FaultyLine] = field(default_factory=dict)
     """The ways to the neighbours that are reached over a relay, by the neighbour's name."""
@@ -80,9 +81,8 @@ class Site:
             **(self.clock.environment if self.clock else {}),
             **self.environment,
         }
-        options: dict[str, Any] = {"preexec_fn": self.preexec_fn} if self.preexec_fn else {}
         arguments = ["serve", "--port", self.public_port, *self.arguments]
-        started = command(*arguments, cwd=self.directory, environment=environment, **options)
+        started = command(*arguments, cwd=self.directory, environment=environment, **self.options)
         self.server: ServerProcess = await self._servers.enter_async_context(started)
         await self.server.started(times=self.workers, timeout_s=_START_S)
 

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,6 +82,8 @@ def test_a_reader_that_is_gone_ends_nothing(pipe: Pipe) -> None:
         for number in range(LINES):
             writer.write(f"line {number}")
         writer.flush()
+    assert writer.lines_lost >= LINES + 1, "with the lines that would have told of gaps"
+    assert writer.stalled_s == 0, "nothing waits"
 
 
 def test_a_full_disk_holds_nobody_up_and_every_line_is_accounted_for_when_it_writes_again(tmp_path: Path) -> None:
@@ -95,10 +97,7 @@ def test_a_full_disk_holds_nobody_up_and_every_line_is_accounted_for_when_it_wri
                 writer.write(f"line {number:050}")
             os.dup2(room, descriptor)
             writer.write("the end")
-            deadline = time.monotonic() + PATIENCE_S
-            while accounted_for(file) < LINES + 2:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            wait_until(lambda: accounted_for(file) == LINES + 2)
     finally:
         os.close(descriptor)
         os.close(room)
@@ -106,6 +105,44 @@ def test_a_full_disk_holds_nobody_up_and_every_line_is_accounted_for_when_it_wri
     assert first == "before the thread" and lines[0] == f"line {0:050}", "what fits is written when there is room"
     assert len([line for line in lines if line.startswith("dropped ")]) == 1
     assert accounted_for(file) == LINES + 2
+
+
+def test_what_a_full_disk_costs_is_known_while_no_line_can_tell_it(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    descriptor, room = os.open("/dev/full", os.O_WRONLY), os.open(file, os.O_WRONLY | os.O_CREAT)
+    writer = LineWriter(descriptor, "dropped {}".format, queued_bytes=100)
+    try:
+        with writer.in_background():
+            assert writer.stalled_s == 0
+            for _ in range(20):
+                writer.write("x" * 9)
+            wait_until(lambda: writer.stalled_s > 0.5)
+            assert writer.lines_lost == 10, "ten fit"
+            assert "No space left on device" in writer.stalled_by
+            os.dup2(room, descriptor)
+            wait_until(lambda: writer.stalled_s == 0)
+    finally:
+        os.close(descriptor)
+        os.close(room)
+    assert "dropped 10\n" in file.read_text()
+    assert writer.lines_lost == 10, "since the process began"
+
+
+def test_a_reader_that_stops_is_known_too(pipe: Pipe) -> None:
+    writer = writer_to(pipe)
+    with writer.in_background():
+        writer.write("x" * 90_000)
+        wait_until(lambda: writer.stalled_s > 0.1)
+        assert writer.stalled_by == "nobody reads it"
+        pipe.read("x\n")
+        wait_until(lambda: writer.stalled_s == 0)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def accounted_for(file: Path) -> int:

@@ -14,10 +14,6 @@ class ConnectionMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._open = metrics.gauge("chat_open_sockets", "WebSockets that are open.")
         self._opened = metrics.counter("chat_sockets_opened", "WebSockets that were opened.", "form")
-        self._refused = metrics.counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
-        for refused_for in ("origin", "host"):
-            # From 0, as below.
-            self._refused.labels(refused_for)
         self._checked = metrics.counter("chat_tokens_checked", "Access tokens that were checked.", "outcome")
         for outcome in ("accepted", "token_expired", "forbidden", "auth_unavailable", *get_args(TokenRefusal)):
             # From 0, as below.
@@ -35,9 +31,6 @@ class ConnectionMetrics:
     def socket_opened(self, form: str) -> None:
         self._open.inc()
         self._opened.labels(form).inc()
-
-    def socket_refused(self, reason: str) -> None:
-        self._refused.labels(reason).inc()
 
     def token_checked(self, outcome: str) -> None:
         """`accepted`, a TokenRefusal, or the code of another error."""

@@ -15,6 +15,7 @@ from agentic_backend.kpi.exchanges import ExchangeMetrics
 from agentic_backend.kpi.models import ModelMetrics
 from agentic_backend.kpi.modules import ModuleMetrics
 from agentic_backend.kpi.process import ProcessMetrics
+from agentic_backend.kpi.refusals import RefusalMetrics
 from agentic_backend.kpi.registry import MetricsRegistry
 from agentic_backend.kpi.reloads import ReloadMetrics
 from agentic_backend.kpi.sessions import SessionMetrics
@@ -33,6 +34,7 @@ class Kpi:
         self.exchanges = ExchangeMetrics(metrics)
         self.sessions = SessionMetrics(metrics)
         self.connections = ConnectionMetrics(metrics)
+        self.refusals = RefusalMetrics(metrics)
         self.calls = CallMetrics(metrics)
         self.agents = AgentMetrics(metrics, legacy_names=legacy_names)
         self.models = ModelMetrics(metrics, legacy_names=legacy_names)

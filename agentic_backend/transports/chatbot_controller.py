@@ -36,7 +36,7 @@ class ChatbotController:
     async def endpoint(self, websocket: WebSocket) -> None:
         offered = websocket.scope["subprotocols"]
         if offered and SUBPROTOCOL not in offered:
-            self._door.kpi.connections.socket_refused("subprotocol")
+            self._door.kpi.refusals.refused("socket", "subprotocol")
             refusal = PlainTextResponse(f"Offer the subprotocol {SUBPROTOCOL}, or none.", status_code=400)
             await websocket.send_denial_response(refusal)
             return
@@ -53,6 +53,7 @@ class ChatbotController:
         set_origin(origin)
         set_log_ids(ids)
         code: int = CONNECTION_LOST
+        user: User | None = None
         try:
             with self._door.connections.unauthenticated():
                 user, tokens = await self._identify(handshake, socket, codec)
@@ -67,8 +68,9 @@ class ChatbotController:
                     code = await connection.serve()
         except AgenticError as error:
             code = closing_handshake(error)
-            self._door.kpi.connections.socket_refused(error.code)
-            log.info("socket refused", extra=error.log_fields)
+            whose = {} if user is None else {"user_id": user.id}
+            self._door.kpi.refusals.refused("socket", error.code, **whose)
+            log.info("socket refused", extra={**error.log_fields, **whose})
             await self._close(socket, code)
         except WebSocketDisconnect:
             pass

@@ -237,6 +237,7 @@ class Connection:
         # An unreadable frame counts as an ask, like a frame without a type.
         if (call := _COUNTED.get(echoed("type") or "ask")) is not None:
             self._door.kpi.calls.refused(call, error.code)
+        self._door.kpi.refusals.refused("frame", error.code, self._user.id)
         times = self._refused.count(error.code)
         if times:
             self._log_refused(error.code, times, request_id=request_id)

@@ -96,8 +96,7 @@ class Gate:
         return name in self._hosts or (self._ip_addresses and _is_ip_address(name))
 
     def _note_refusal(self, scope: Scope, reason: str) -> None:
-        if scope["type"] == "websocket":
-            self._kpi.connections.socket_refused(reason)
+        self._kpi.refusals.refused("socket" if scope["type"] == "websocket" else "rest", reason)
 
 
 def _host_name(host: str) -> str:

@@ -42,7 +42,7 @@ def public_application(
         exception_handlers=EXCEPTION_HANDLERS,
     )
     # For the handlers of errors.
-    application.state.secrets = secrets
+    application.state.secrets, application.state.kpi = secrets, kpi
     # A path with another slash is another path: behind a proxy a redirect would name the wrong address.
     application.router.redirect_slashes = False
     application.router.default = no_such_path

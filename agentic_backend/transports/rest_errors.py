@@ -87,6 +87,9 @@ def refusal(
 async def _typed(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgenticError)
     user, secrets = getattr(request.state, "user", None), getattr(request.app.state, "secrets", ())
+    # The internal listener has no doors.
+    if (kpi := getattr(request.app.state, "kpi", None)) is not None:
+        kpi.refusals.refused("rest", error.code, None if user is None else user.id)
     return _of_operation(request, refusal(error, request.url.path, user, secrets, _form(request)))
 
 

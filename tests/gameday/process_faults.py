@@ -15,6 +15,9 @@ from gameday.fault import Fault
 from gameday.site import Site
 from support.chat_client import chat
 from support.processes import children
+from support.rest_client import plain_http
+
+from agentic_backend.event_loop import running
 
 DESCRIPTORS = 256
 # What a server may take beyond the address space that it has, and how much of the limit it takes. The rest has room
@@ -90,6 +93,21 @@ async def few_descriptors(site: Site) -> AsyncIterator[None]:
     finally:
         site.options = {}
         await site.restart()
+
+
+@asynccontextmanager
+async def hammering(site: Site) -> AsyncIterator[None]:
+    """One person's program asks for a session that is not there, and does not stop."""
+
+    async def hammer() -> None:
+        headers = {"Authorization": "Bearer dev:mallory"}
+        async with plain_http(base_url=site.address, headers=headers) as http:
+            while True:
+                await http.get("/agentic/v1/sessions/deleted")
+                await asyncio.sleep(0.05)
+
+    async with running(hammer()):
+        yield
 
 
 def connected(port: int) -> socket.socket:
@@ -230,6 +248,18 @@ PROCESS_FAULTS = [
         log="catalog not reloaded",
         fields={"problems": "agents_catalog"},
         felt="Nothing: the catalog from before goes on. SIGHUP with a good one ends it.",
+        ask=ASK,
+    ),
+    Fault(
+        name="one person hammers",
+        site="rooted",
+        inject=hammering,
+        alert="OnePersonRefused",
+        panel=("sockets.json", "Refusals of one person, and of all, in a minute"),
+        runbook="once a minute: who it is",
+        log="one person is refused often",
+        fields={"user_id": "^mallory$", "code": "session_not_found"},
+        felt="Nothing, but for one, who is refused all the time.",
         ask=ASK,
     ),
     Fault(

@@ -1,0 +1,55 @@
+"""What is refused at any door is counted by the door, and by one person if most of it is theirs."""
+
+from pathlib import Path
+
+import pytest
+from support.chat_client import chat
+from support.rest_client import metric_at, plain_http, rest
+from support.running_server import running_server
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+FOREIGN = "https://elsewhere.example"
+
+
+async def refusals(internal: str, door: str, reason: str) -> float:
+    return await metric_at(internal, f'chat_door_refusals_total{{door="{door}",reason="{reason}"}}')
+
+
+async def test_one_person_is_counted_at_each_door_and_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    settings = {"limits": {"sockets_per_user": 1}}
+    async with running_server(tmp_path, settings=settings) as server, chat(server.address, token="dev:mallory") as own:
+        async with rest(server, "dev:mallory") as http:
+            for _ in range(58):
+                assert (await http.get("/sessions/unknown")).status_code == 404
+        with pytest.raises(ConnectionClosed):
+            async with chat(server.address, token="dev:mallory") as second:
+                await second.until("final")
+        async with rest(server, "dev:alice") as http:
+            assert (await http.get("/sessions/unknown")).status_code == 404
+        for _ in range(2):
+            await own.send({"type": "follow", "session_id": "unknown"})
+            await own.until("error")
+        assert await refusals(server.internal, "rest", "session_not_found") == 59
+        assert await refusals(server.internal, "socket", "rate_limited") == 1
+        assert await refusals(server.internal, "frame", "session_not_found") == 2
+        # The minute may turn meanwhile.
+        assert 58 < await metric_at(server.internal, "chat_refusals_of_one_person") <= 61
+    lines = [vars(record) for record in caplog.records]
+    assert [line["user_id"] for line in lines if line["message"] == "one person is refused often"] == ["mallory"]
+    assert [line["user_id"] for line in lines if line["message"] == "socket refused"] == ["mallory"]
+
+
+async def test_a_foreign_page_and_name_are_counted_at_each_door(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, plain_http() as http:
+        for headers in ({"Origin": FOREIGN}, {"Host": "elsewhere.example"}):
+            assert (await http.get(f"{server.address}/agentic/v1/agents", headers=headers)).status_code in (400, 403)
+        with pytest.raises(InvalidStatus):
+            async with chat(server.address, origin=FOREIGN):
+                pass
+        assert await refusals(server.internal, "rest", "origin") == 1
+        assert await refusals(server.internal, "rest", "host") == 1
+        assert await refusals(server.internal, "socket", "origin") == 1
+        assert await metric_at(server.internal, 'chat_sockets_refused_total{reason="origin"}') == 1

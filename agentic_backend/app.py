@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -359,7 +360,8 @@ def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextMana
     # Imported here, because the import takes a quarter of a second.
     from agentic_backend.auth.keycloak import keycloak_authenticator
 
-    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_up, kpi.connections.token_checked)
+    check = partial(kpi.connections.token_check, "renewal")
+    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_up, check)
 
 
 def _origin(name: str, port: int) -> str:

@@ -10,6 +10,7 @@ Whose = Literal["client", "external", "internal"]
 """Who can fix it: the client, the operator of a dependency, or the operator of the server."""
 
 TokenRefusal = Literal[
+    "missing",
     "malformed",
     "unknown_key",
     "key",

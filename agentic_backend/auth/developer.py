@@ -41,7 +41,7 @@ class DeveloperAuthenticator:
     async def authenticate(self, access_token: str) -> User:
         token = _TOKEN.fullmatch(access_token)
         if token is None:
-            raise Unauthenticated
+            raise Unauthenticated(reason="malformed")
         expires_at = float(token["expires"]) if token["expires"] else None
         if expires_at is not None and expires_at <= self._clock():
             raise TokenExpired

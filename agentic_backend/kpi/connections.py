@@ -1,12 +1,18 @@
 """WebSockets, TCP connections, and what clients follow over them."""
 
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, get_args
 
-from agentic_backend.errors import TokenRefusal
+from agentic_backend.errors import AgenticError, TokenRefusal
+from agentic_backend.kpi.refusals import Door
 from agentic_backend.kpi.registry import OTHERS, MetricsRegistry
 from agentic_backend.protocol.close_codes import CloseCode
 
+TokenDoor = Door | Literal["renewal"]
+"""Where a token is checked; a renewal is the server's own, for what runs already."""
+
+_OUTCOMES = ("accepted", "token_expired", "forbidden", "auth_unavailable", *get_args(TokenRefusal))
 _CLOSE_CODES = frozenset(CloseCode)
 
 
@@ -14,10 +20,11 @@ class ConnectionMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._open = metrics.gauge("chat_open_sockets", "WebSockets that are open.")
         self._opened = metrics.counter("chat_sockets_opened", "WebSockets that were opened.", "form")
-        self._checked = metrics.counter("chat_tokens_checked", "Access tokens that were checked.", "outcome")
-        for outcome in ("accepted", "token_expired", "forbidden", "auth_unavailable", *get_args(TokenRefusal)):
-            # From 0, as below.
-            self._checked.labels(outcome)
+        self._checked = metrics.counter("chat_tokens_checked", "Access tokens that were checked.", "door", "outcome")
+        for door in (*get_args(Door), "renewal"):
+            for outcome in _OUTCOMES:
+                # From 0, as below.
+                self._checked.labels(door, outcome)
         self._closed = metrics.counter("chat_sockets_closed", "WebSockets that were closed.", "code")
         self._dropped = metrics.counter("chat_connections_dropped", "TCP connections that were dropped.", "reason")
         for reason in ("descriptors", "silent"):
@@ -32,9 +39,15 @@ class ConnectionMetrics:
         self._open.inc()
         self._opened.labels(form).inc()
 
-    def token_checked(self, outcome: str) -> None:
-        """`accepted`, a TokenRefusal, or the code of another error."""
-        self._checked.labels(outcome).inc()
+    @contextmanager
+    def token_check(self, door: TokenDoor) -> Iterator[None]:
+        """Count how the check inside ends: `accepted`, a TokenRefusal, or the code of another error."""
+        try:
+            yield
+        except AgenticError as error:
+            self._checked.labels(door, error.log_fields.get("reason", error.code)).inc()
+            raise
+        self._checked.labels(door, "accepted").inc()
 
     def socket_closed(self, code: int) -> None:
         self._open.dec()

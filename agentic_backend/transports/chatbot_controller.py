@@ -55,7 +55,7 @@ class ChatbotController:
         code: int = CONNECTION_LOST
         user: User | None = None
         try:
-            with self._door.connections.unauthenticated():
+            with self._door.connections.unauthenticated(), self._door.kpi.connections.token_check("socket"):
                 user, tokens = await self._identify(handshake, socket, codec)
             with self._door.connections.of_user(user.id):
                 socket.admit()
@@ -91,9 +91,9 @@ class ChatbotController:
             async with asyncio.timeout(self._door.limits.authenticate_timeout_s):
                 frame = codec.read(decode_object(await _first_text(socket)))
         except (TimeoutError, BadFrame, KeyError):
-            raise Unauthenticated from None
+            raise Unauthenticated(reason="missing") from None
         if not isinstance(frame, Authenticate):
-            raise Unauthenticated
+            raise Unauthenticated(reason="missing")
         user = await self._door.authenticator.authenticate(frame.access_token)
         return user, Tokens(frame.access_token, frame.refresh_token, user.expires_at)
 

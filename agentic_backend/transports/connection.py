@@ -180,7 +180,8 @@ class Connection:
                 self._codec.name_exchange(exchange_id, name)
 
     async def _renew(self, access_token: str, refresh_token: str | None, *, sign_in: bool = False) -> None:
-        user = await self._door.authenticator.authenticate(access_token)
+        with self._door.kpi.connections.token_check("frame"):
+            user = await self._door.authenticator.authenticate(access_token)
         if user.id != self._user.id and not sign_in:
             raise Forbidden("A connection belongs to one user; this token names another.")
         self._user, self._tokens = user, self._door.tokens.of(user.id)

@@ -21,12 +21,12 @@ def token_of(connection: HTTPConnection, *, in_query: bool = False) -> str | Non
     if header is not None:
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            raise Unauthenticated
+            raise Unauthenticated(reason="malformed")
         token = token.strip()
     elif in_query:
         token = connection.query_params.get("token")
     if token is not None and len(token) > LONGEST_TOKEN:
-        raise Unauthenticated
+        raise Unauthenticated(reason="malformed")
     return token
 
 
@@ -47,5 +47,5 @@ async def user_of(connection: HTTPConnection, authenticator: Authenticator) -> U
     if token is not None:
         return await authenticator.authenticate(token)
     if authenticator.anonymous is None:
-        raise Unauthenticated
+        raise Unauthenticated(reason="missing")
     return authenticator.anonymous

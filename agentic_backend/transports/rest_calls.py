@@ -70,7 +70,9 @@ class RestCalls:
         call: Call = operation_call
         if is_for_admins(operation.path):
             call = self._admins.guarded(call)
-        return _Endpoint(self._authenticator, self._tokens, self._at_once, call, operation, self._send_timeout_s)
+        return _Endpoint(
+            self._authenticator, self._tokens, self._kpi, self._at_once, call, operation, self._send_timeout_s
+        )
 
 
 class _PublicEndpoint:
@@ -96,6 +98,7 @@ class _Endpoint:
         self,
         authenticator: Authenticator,
         tokens: TokenCache,
+        kpi: Kpi,
         at_once: Bulkhead,
         call: Call,
         operation: Operation,
@@ -103,6 +106,7 @@ class _Endpoint:
     ) -> None:
         self._authenticator = authenticator
         self._tokens = tokens
+        self._kpi = kpi
         self._at_once = at_once
         self._call = call
         self.operation = operation
@@ -112,7 +116,8 @@ class _Endpoint:
         request = Request(scope, receive, send)
         # For the handlers of errors, as is the user.
         request.state.operation = self.operation
-        user = await user_of(request, self._authenticator)
+        with self._kpi.connections.token_check("rest"):
+            user = await user_of(request, self._authenticator)
         request.state.user = user
         # For what runs already for the user.
         self._tokens.of(user.id).offer(tokens_of(request, user))

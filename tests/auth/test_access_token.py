@@ -135,22 +135,10 @@ OUTCOMES = {
 
 @pytest.mark.parametrize(("name", "outcome"), OUTCOMES.items())
 async def test_the_operator_is_told_why_and_the_client_is_not(realm: SigningRealm, name: str, outcome: str) -> None:
-    checked: list[str] = []
-    async with keycloak_authenticator(realm.settings, lambda up: None, checked.append) as authenticator:
+    async with keycloak_authenticator(realm.settings, lambda up: None) as authenticator:
         with pytest.raises(Unauthenticated) as caught:
             await authenticator.authenticate(WRONG[name](realm))
-        await authenticator.authenticate(realm.sign())
-    assert (checked, caught.value.content) == ([outcome, "accepted"], Unauthenticated.default)
-
-
-async def test_other_refusals_are_told_by_their_code(realm: SigningRealm) -> None:
-    checked: list[str] = []
-    wanted = realm.settings.model_copy(update={"required_roles": ("admin",)})
-    async with keycloak_authenticator(wanted, lambda up: None, checked.append) as authenticator:
-        for token in (realm.sign(exp=NOW - DAY_S), realm.sign()):
-            with pytest.raises(AgenticError):
-                await authenticator.authenticate(token)
-    assert checked == ["token_expired", "forbidden"]
+    assert (caught.value.reason, caught.value.content) == (outcome, Unauthenticated.default)
 
 
 @pytest.mark.parametrize("ago_s", [31, DAY_S])

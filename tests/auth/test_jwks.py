@@ -67,9 +67,7 @@ async def test_ten_thousand_random_key_ids_cost_two_requests_a_minute(realm: Sig
     minutes = 5
     async with opened(realm, clock) as cache:
         keycloak = await asyncio.to_thread(KeycloakRealm, realm.settings)
-        authenticator = KeycloakAuthenticator(
-            AccessTokenVerifier(realm.settings), cache, keycloak, lambda outcome: None
-        )
+        authenticator = KeycloakAuthenticator(AccessTokenVerifier(realm.settings), cache, keycloak)
         before = realm.requests["certs"]
         for start in range(0, len(tokens), 100):
             clock.now += minutes * 60 / 100

@@ -5,6 +5,7 @@ import io
 import logging
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
 import jwt
 import pytest
@@ -17,6 +18,8 @@ from agentic_backend.auth.keycloak import KeycloakAuthenticator, keycloak_authen
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
+from agentic_backend.kpi.connections import ConnectionMetrics
+from agentic_backend.kpi.registry import MetricsRegistry
 from agentic_backend.telemetry import JsonFormatter
 
 REFRESH, SUBJECT = "opaque.refresh.11", "opaque.subject.22"
@@ -26,6 +29,20 @@ REFRESH, SUBJECT = "opaque.refresh.11", "opaque.subject.22"
 async def authenticator(realm: SigningRealm) -> AsyncIterator[KeycloakAuthenticator]:
     async with keycloak_authenticator(realm.settings, lambda up: None) as authenticator:
         yield authenticator
+
+
+async def test_what_becomes_of_a_renewed_token_is_counted(realm: SigningRealm) -> None:
+    metrics = MetricsRegistry()
+    check = partial(ConnectionMetrics(metrics).token_check, "renewal")
+    async with keycloak_authenticator(realm.settings, lambda up: None, check) as authenticator:
+        realm.token_answer = {"access_token": realm.sign(), "refresh_token": "later"}
+        await authenticator.refresh(REFRESH, "alice-id")
+        realm.token_answer = {"access_token": realm.sign(azp="other-client"), "refresh_token": "later"}
+        with pytest.raises(Unauthenticated):
+            await authenticator.refresh(REFRESH, "alice-id")
+    exposition = metrics.exposition("")[0].decode()
+    for outcome in ("accepted", "azp"):
+        assert f'chat_tokens_checked_total{{door="renewal",outcome="{outcome}"}} 1.0' in exposition
 
 
 async def test_a_refresh_token_is_traded_for_newer_tokens(

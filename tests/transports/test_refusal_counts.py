@@ -6,6 +6,7 @@ import pytest
 from support.chat_client import chat
 from support.rest_client import metric_at, plain_http, rest
 from support.running_server import running_server
+from support.signing_realm import signing_realm
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 FOREIGN = "https://elsewhere.example"
@@ -53,3 +54,32 @@ async def test_a_foreign_page_and_name_are_counted_at_each_door(tmp_path: Path) 
         assert await refusals(server.internal, "rest", "host") == 1
         assert await refusals(server.internal, "socket", "origin") == 1
         assert await metric_at(server.internal, 'chat_sockets_refused_total{reason="origin"}') == 1
+
+
+async def test_each_way_in_counts_what_becomes_of_its_token(tmp_path: Path) -> None:
+    async with signing_realm() as realm:
+        settings = {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
+        right, wrong = realm.sign(), realm.sign(azp="somebody-else")
+        async with running_server(tmp_path, settings=settings) as server, plain_http(base_url=server.address) as http:
+
+            async def checked(door: str, outcome: str) -> float:
+                name = f'chat_tokens_checked_total{{door="{door}",outcome="{outcome}"}}'
+                return await metric_at(server.internal, name)
+
+            path = "/agentic/v1/sessions"
+            for header in (None, "Basic YTpi", f"Bearer {wrong}", f"Bearer {right}"):
+                await http.get(path, headers={"Authorization": header} if header else {})
+            for outcome in ("missing", "malformed", "azp", "accepted"):
+                assert await checked("rest", outcome) == 1, outcome
+            for first in ({"type": "ping"}, {"type": "authenticate", "access_token": "nonsense"}):
+                with pytest.raises(ConnectionClosed):
+                    async with chat(server.address) as client:
+                        await client.send(first)
+                        await client.until("final")
+            async with chat(server.address, token=right) as client:
+                await client.send({"type": "authenticate", "access_token": wrong})
+                with pytest.raises(ConnectionClosed):
+                    await client.until("final")
+            for outcome in ("missing", "malformed", "accepted"):
+                assert await checked("socket", outcome) == 1, outcome
+            assert await checked("frame", "azp") == 1

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 from hostile.sizes import LONG
-from services.mongodb import ON_MONGODB_BY_DRIVER, fresh_database, server_url
+from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.failing_store import FailingStore
 
 from agentic_backend.errors import ApprovalNotFound, StoreUnavailable
@@ -71,16 +71,15 @@ class Unreliable(FailingStore):
             await operation(*args, **kwargs)
 
 
-@pytest.fixture(params=["sqlite", *ON_MONGODB_BY_DRIVER])
+@pytest.fixture(params=["sqlite", *ON_MONGODB])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     async with AsyncExitStack() as opened:
         store: SqliteStore | MongoStore
         if request.param == "sqlite":
             store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
         else:
-            driver, server = request.param
-            url = await opened.enter_async_context(fresh_database(server_url(server, request)))
-            store = await MongoStore.open(url, driver=driver, timeout_s=10)
+            url = await opened.enter_async_context(fresh_database(server_url(request.param, request)))
+            store = await MongoStore.open(url, timeout_s=10)
         opened.push_async_callback(store.aclose)
         yield store
 

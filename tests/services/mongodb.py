@@ -23,15 +23,7 @@ _MARKS = [pytest.mark.mongodb, pytest.mark.timeout(300)]
 ON_MONGODB = [pytest.param(_ATOMIC, marks=_MARKS)]
 """Parameters of a fixture that calls `server_url`, for most tests."""
 ON_PLANNING_MONGODB = [pytest.param(_PLANNING, marks=_MARKS)]
-"""The same, for tests of query plans."""
-ON_MONGODB_BY_DRIVER = [
-    pytest.param((driver, _ATOMIC), marks=_MARKS, id=f"{driver}-{_ATOMIC}") for driver in ("pymongo", "motor")
-]
-ON_ANY_MONGODB_BY_DRIVER = [
-    *ON_MONGODB_BY_DRIVER,
-    *([] if _GIVEN else [pytest.param(("pymongo", _PLANNING), marks=_MARKS, id=f"pymongo-{_PLANNING}")]),
-]
-"""The same, for tests that also pass on a server that changes a document in two steps."""
+"""The same, for tests of query plans, and of what the store does where a server knows fewer stages of a pipeline."""
 
 
 def server_url(server: str, request: pytest.FixtureRequest) -> str:

@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
-from services.mongodb import ON_ANY_MONGODB_BY_DRIVER, ON_MONGODB_BY_DRIVER, fresh_database, server_url
+from services.mongodb import ON_MONGODB, ON_PLANNING_MONGODB, fresh_database, server_url
 
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo.driver import Driver
 from agentic_backend.stores.sqlite import SqliteStore
 
 OpenStore = Callable[[], Awaitable[Store]]
 OpenMongo = Callable[[], Awaitable[MongoStore]]
-STORES = [pytest.param("sqlite", id="sqlite"), *ON_ANY_MONGODB_BY_DRIVER]
-RACES = pytest.mark.parametrize("kind", ["sqlite", *ON_MONGODB_BY_DRIVER], indirect=True)
-"""For what several clients change at once."""
+STORES = ["sqlite", *ON_MONGODB]
+WITH_FEWER_STAGES = pytest.mark.parametrize("kind", [*STORES, *ON_PLANNING_MONGODB], indirect=True)
+"""For what the store does otherwise where a server lacks stages of a pipeline."""
 
 
 @pytest.fixture(autouse=True)
@@ -29,28 +28,23 @@ def no_blocking_calls() -> Iterator[None]:
 
 
 @pytest.fixture(params=STORES)
-def kind(request: pytest.FixtureRequest) -> tuple[Driver, str] | None:
-    """MongoDB's driver and server; None for SQLite."""
-    if request.param == "sqlite":
-        return None
-    driver, server = request.param
-    return driver, server_url(server, request)
+def kind(request: pytest.FixtureRequest) -> str | None:
+    """The URL of MongoDB's server; None for SQLite."""
+    return None if request.param == "sqlite" else server_url(request.param, request)
 
 
 @pytest.fixture
-async def open_store(kind: tuple[Driver, str] | None, tmp_path: Path) -> AsyncIterator[OpenStore]:
+async def open_store(kind: str | None, tmp_path: Path) -> AsyncIterator[OpenStore]:
     """Opens a store; called again, another instance on the same data."""
     async with AsyncExitStack() as opened:
-        if kind is not None:
-            driver, server = kind
-            url = await opened.enter_async_context(fresh_database(server))
+        url = None if kind is None else await opened.enter_async_context(fresh_database(kind))
 
         async def open_() -> Store:
             store: SqliteStore | MongoStore
-            if kind is None:
+            if url is None:
                 store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
             else:
-                store = await MongoStore.open(url, driver=driver, timeout_s=10)
+                store = await MongoStore.open(url, timeout_s=10)
             opened.push_async_callback(store.aclose)
             return store
 

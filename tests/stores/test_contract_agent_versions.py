@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from agentic_backend.stores.base import Store
-from tests.stores.conftest import RACES, OpenStore
+from tests.stores.conftest import OpenStore
 from tests.stores.samples import an_agent_version
 
 
@@ -67,7 +67,6 @@ async def test_the_revision_changes_with_each_change(store: Store, open_store: O
     assert await other.agents_revision() in seen
 
 
-@RACES
 async def test_of_many_writers_of_one_version_one_wins(open_store: OpenStore) -> None:
     stores = [await open_store() for _ in range(3)]
     for number in range(1, 4):

@@ -16,7 +16,7 @@ from agentic_backend.stores.records import AttachmentRecord, AttachmentState
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.tables import ATTACHMENTS
 from agentic_backend.stores.transfer import transfer
-from tests.stores.conftest import RACES, OpenStore
+from tests.stores.conftest import OpenStore
 from tests.stores.samples import CONTENT, EPOCH, a_session, an_attachment, in_pieces
 
 ROOM = 10_000_000
@@ -78,7 +78,6 @@ async def test_a_user_has_no_more_than_the_room(store: Store, tmp_path: Path) ->
     await store.add_attachment(second, in_pieces(CONTENT), len(CONTENT))
 
 
-@RACES
 async def test_uploads_at_once_together_keep_to_the_room(store: Store) -> None:
     room = 3 * len(CONTENT)
     adding = [store.add_attachment(an_attachment(), in_pieces(CONTENT), room) for _ in range(8)]
@@ -140,7 +139,6 @@ async def test_attachments_become_a_sessions_all_or_none(store: Store) -> None:
     assert [each.id for each in await store.page(ATTACHMENTS, None, 9, session_id=there.id)] == [two.id]
 
 
-@RACES
 async def test_of_two_sessions_one_gets_an_attachment(store: Store) -> None:
     attachments = [await add(store, an_attachment(b"x"), b"x") for _ in range(6)]
     ids = [each.id for each in attachments]

@@ -10,7 +10,7 @@ from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.tables import AUDITS, KPI_RECORDS, TABLES, USAGE, Table
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
-from tests.stores.conftest import RACES, OpenMongo, OpenStore
+from tests.stores.conftest import OpenMongo, OpenStore
 from tests.stores.samples import EPOCH, a_kpi, a_session, as_kpis, begin, kpis_of
 from tests.stores.trail_samples import a_usage
 
@@ -41,7 +41,6 @@ async def test_of_many_that_claim_a_chore_at_once_one_gets_it(open_mongo: OpenMo
         assert any(claimed) and (ends_s < 0 or sum(claimed) == 1)
 
 
-@RACES
 async def test_idle_sessions_are_those_in_which_nothing_runs_the_oldest_first(
     store: Store, open_store: OpenStore
 ) -> None:

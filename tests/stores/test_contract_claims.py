@@ -15,7 +15,7 @@ from agentic_backend.stores.chores import Waiting
 from agentic_backend.stores.records import CheckpointKind, ExchangePolicy
 from agentic_backend.stores.tables import PARTIAL_PIECES
 from agentic_backend.stores.trail import AuditRecord, TrailQuery
-from tests.stores.conftest import RACES, OpenStore
+from tests.stores.conftest import OpenStore
 from tests.stores.samples import (
     EPOCH,
     PENDING,
@@ -173,7 +173,6 @@ async def test_nobody_decides_on_a_later_pause_by_what_was_read_before(store: St
         await store.decide(waiting, [a_decision()], "two")
 
 
-@RACES
 @pytest.mark.parametrize("runs", [True, False])
 async def test_of_people_who_decide_at_once_one_does(open_store: OpenStore, runs: bool) -> None:
     stores = [await open_store(), await open_store()]

@@ -5,7 +5,7 @@ from itertools import cycle
 
 from agentic_backend.errors import SessionBusy
 from agentic_backend.stores.base import AlreadyAsked, Fence, FencedOut, Store, Written
-from tests.stores.conftest import RACES, OpenStore
+from tests.stores.conftest import OpenStore
 from tests.stores.samples import (
     a_session,
     an_end,
@@ -17,8 +17,6 @@ from tests.stores.samples import (
     new_id,
     question,
 )
-
-pytestmark = RACES
 
 
 async def test_of_many_asks_in_a_session_one_begins(open_store: OpenStore) -> None:

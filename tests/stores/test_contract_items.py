@@ -7,7 +7,7 @@ import pytest
 from agentic_backend.errors import LimitReached
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import SHARED, ItemBounds, ItemQuery, item_id
-from tests.stores.conftest import RACES, OpenStore
+from tests.stores.conftest import OpenStore
 from tests.stores.samples import EPOCH, an_item
 
 WIDE = ItemBounds(1_000, 1_000_000)
@@ -64,7 +64,6 @@ async def test_nobody_keeps_more_than_the_bounds(store: Store) -> None:
         await store.put_items([an_item("a", "2", '{"a": 1}')], [], ItemBounds(1, 1))
 
 
-@RACES
 async def test_writers_of_the_same_items_do_not_fail(store: Store) -> None:
     values = [f'{{"n": {number}}}' for number in range(8)]
     keys = [f"same {number}" for number in range(5)]

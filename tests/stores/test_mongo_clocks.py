@@ -11,7 +11,6 @@ import pytest
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo.driver import Driver
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import a_session, an_end, an_exchange, answer, fence_after, question
@@ -22,14 +21,13 @@ TOLERATED_S = 30
 WRITER_S = 0.5
 
 
-@pytest.fixture(params=["pymongo", "motor"])
-async def stores(request: pytest.FixtureRequest, mongodb_url: str) -> AsyncIterator[list[MongoStore]]:
-    driver: Driver = request.param
+@pytest.fixture
+async def stores(mongodb_url: str) -> AsyncIterator[list[MongoStore]]:
     async with AsyncExitStack() as opened:
         stores = []
         for skew in SKEWS:
             store = await MongoStore.open(
-                mongodb_url, driver=driver, timeout_s=10, wall=partial(lambda ahead: utc_now() + ahead, skew)
+                mongodb_url, timeout_s=10, wall=partial(lambda ahead: utc_now() + ahead, skew)
             )
             opened.push_async_callback(store.aclose)
             stores.append(store)

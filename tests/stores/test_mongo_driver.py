@@ -1,4 +1,4 @@
-"""What MongoStore says and does when its server is away, is slow, or has never been there; over both drivers."""
+"""What MongoStore says and does when its server is away, is slow, or has never been there."""
 
 import asyncio
 import logging
@@ -14,7 +14,6 @@ from support.tcp_line import TcpLine, tcp_line
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Fence, SessionChange
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.mongo.driver import Driver
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb
 from tests.stores.samples import a_session, an_end, answer, begin, fence_after
 
@@ -22,12 +21,6 @@ TIMEOUT_S = 2
 # Less than a driver waits by itself for a server that is away.
 PATIENCE_S = 20
 pytestmark = [pytest.mark.mongodb, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(params=["pymongo", "motor"])
-def driver(request: pytest.FixtureRequest) -> Driver:
-    chosen: Driver = request.param
-    return chosen
 
 
 @pytest.fixture
@@ -75,14 +68,12 @@ async def comes_back(store: MongoStore) -> None:
                 return await check_back(store)
 
 
-async def test_a_server_that_is_not_there_is_told_at_the_start(
-    driver: Driver, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_server_that_is_not_there_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
     with pytest.raises(CannotOpenStore) as told:
         async with asyncio.timeout(PATIENCE_S):
-            await open_mongodb(f"mongodb://ann:s3cret@127.0.0.1:{port}/chat?retryWrites=false", driver, TIMEOUT_S)
+            await open_mongodb(f"mongodb://ann:s3cret@127.0.0.1:{port}/chat?retryWrites=false", "pymongo", TIMEOUT_S)
     assert (
         str(told.value) == f"mongodb://127.0.0.1:{port}/chat: no server answers there ([Errno 111] Connection refused)"
     )
@@ -90,30 +81,29 @@ async def test_a_server_that_is_not_there_is_told_at_the_start(
     assert "s3cret" not in str([vars(record) for record in caplog.records])
 
 
-async def test_a_server_that_says_nothing_is_told_at_the_start(driver: Driver) -> None:
+async def test_a_server_that_says_nothing_is_told_at_the_start() -> None:
     # The kernel accepts its connections, and nobody reads them.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(CannotOpenStore, match="no server answers there"):
-            await open_mongodb(f"mongodb://127.0.0.1:{port}", driver, 1)
+            await open_mongodb(f"mongodb://127.0.0.1:{port}", "pymongo", 1)
 
 
 @pytest.mark.parametrize("url", ["mongodb://ann:s3cret@", "mongodb://a:b:s3cret@x:y/"])
-async def test_a_wrong_url_is_told_without_its_password(url: str, driver: Driver) -> None:
+async def test_a_wrong_url_is_told_without_its_password(url: str) -> None:
     with pytest.raises(CannotOpenStore) as told:
-        await open_mongodb(url, driver, TIMEOUT_S)
+        await open_mongodb(url, "pymongo", TIMEOUT_S)
     assert "s3cret" not in str(told.value)
 
 
 async def test_a_cut_line_is_told_in_time_and_mended_by_itself(
-    driver: Driver, line: TcpLine, url: str, caplog: pytest.LogCaptureFixture
+    line: TcpLine, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "agentic_backend")
     told: list[tuple[str, bool]] = []
     async with aclosing(
         await MongoStore.open(
             url,
-            driver=driver,
             timeout_s=PATIENCE_S,
             observe=lambda operation, kind, duration_s, ok: told.append((operation, ok)),
         )
@@ -131,17 +121,17 @@ async def test_a_cut_line_is_told_in_time_and_mended_by_itself(
         assert len(failures) == 3
 
 
-async def test_a_break_between_two_operations_is_not_noticed_by_a_read(driver: Driver, line: TcpLine, url: str) -> None:
-    async with aclosing(await MongoStore.open(url, driver=driver, timeout_s=PATIENCE_S)) as store:
+async def test_a_break_between_two_operations_is_not_noticed_by_a_read(line: TcpLine, url: str) -> None:
+    async with aclosing(await MongoStore.open(url, timeout_s=PATIENCE_S)) as store:
         session = a_session()
         await store.create_session(session)
         await line.cut()
         assert await store.get_session(session.id) == session
 
 
-async def test_a_server_that_hangs_is_told_in_time(driver: Driver, own_ferretdb: FerretDb) -> None:
+async def test_a_server_that_hangs_is_told_in_time(own_ferretdb: FerretDb) -> None:
     async with aclosing(
-        await MongoStore.open(f"mongodb://127.0.0.1:{own_ferretdb.port}/", driver=driver, timeout_s=PATIENCE_S)
+        await MongoStore.open(f"mongodb://127.0.0.1:{own_ferretdb.port}/", timeout_s=PATIENCE_S)
     ) as store:
         await check_back(store)
         own_ferretdb.pause()
@@ -150,9 +140,9 @@ async def test_a_server_that_hangs_is_told_in_time(driver: Driver, own_ferretdb:
         await comes_back(store)
 
 
-async def test_what_was_reported_is_there_after_the_server_was_killed(driver: Driver, own_ferretdb: FerretDb) -> None:
+async def test_what_was_reported_is_there_after_the_server_was_killed(own_ferretdb: FerretDb) -> None:
     async with aclosing(
-        await MongoStore.open(f"mongodb://127.0.0.1:{own_ferretdb.port}/", driver=driver, timeout_s=PATIENCE_S)
+        await MongoStore.open(f"mongodb://127.0.0.1:{own_ferretdb.port}/", timeout_s=PATIENCE_S)
     ) as store:
         session = a_session()
         await store.create_session(session)
@@ -168,12 +158,10 @@ async def test_what_was_reported_is_there_after_the_server_was_killed(driver: Dr
         assert len(await store.messages_after(session.id, -1, 10)) == 3
 
 
-async def test_changes_of_a_session_go_one_at_a_time_for_servers_that_need_it(
-    driver: Driver, ferretdb: FerretDb
-) -> None:
+async def test_changes_of_a_session_go_one_at_a_time_for_servers_that_need_it(ferretdb: FerretDb) -> None:
     """Straight to FerretDB, which changes a document in two steps: a new title takes no message back."""
     async with fresh_database(f"mongodb://127.0.0.1:{ferretdb.port}/") as url:
-        async with aclosing(await MongoStore.open(url, driver=driver, timeout_s=10)) as store:
+        async with aclosing(await MongoStore.open(url, timeout_s=10)) as store:
             session = a_session()
             await store.create_session(session)
             fence = await begin(store, session)
@@ -191,11 +179,9 @@ async def test_changes_of_a_session_go_one_at_a_time_for_servers_that_need_it(
             assert stored is not None and (stored.next_rank, stored.title) == (41, "title 59")
 
 
-async def test_callers_that_give_up_in_an_outage_leave_the_driver_whole(
-    line: TcpLine, url: str, driver: Driver
-) -> None:
+async def test_callers_that_give_up_in_an_outage_leave_the_driver_whole(line: TcpLine, url: str) -> None:
     """PyMongo's client may keep a lock for good if what waits for a server is cancelled twice, as tasks may be."""
-    async with aclosing(await MongoStore.open(url, driver=driver, timeout_s=PATIENCE_S)) as store:
+    async with aclosing(await MongoStore.open(url, timeout_s=PATIENCE_S)) as store:
         await store.create_session(a_session())
         # In a hurry until it is back, so that several operations are tried.
         with in_a_hurry(store):

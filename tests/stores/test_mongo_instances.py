@@ -15,7 +15,6 @@ from support.tcp_line import TcpLine, tcp_line
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores import heartbeat
 from agentic_backend.stores.mongo import MongoStore, instances
-from agentic_backend.stores.mongo.driver import Driver
 
 OpenAt = Callable[[int], Awaitable[MongoStore]]
 EVERY_S, TIMEOUT_S, PATIENCE_S = 0.05, 10, 20
@@ -29,17 +28,14 @@ async def line(mongo_java: MongoJava) -> AsyncIterator[TcpLine]:
         yield line
 
 
-@pytest.fixture(params=["pymongo", "motor"])
-async def open_at(request: pytest.FixtureRequest, mongo_java: MongoJava, line: TcpLine) -> AsyncIterator[OpenAt]:
+@pytest.fixture
+async def open_at(mongo_java: MongoJava, line: TcpLine) -> AsyncIterator[OpenAt]:
     """Opens a store on the server at this port; the line outlives it."""
-    driver: Driver = request.param
     async with AsyncExitStack() as opened:
         url = await opened.enter_async_context(fresh_database(f"mongodb://127.0.0.1:{mongo_java.port}/"))
 
         async def open_(port: int) -> MongoStore:
-            store = await MongoStore.open(
-                url.replace(str(mongo_java.port), str(port)), driver=driver, timeout_s=TIMEOUT_S
-            )
+            store = await MongoStore.open(url.replace(str(mongo_java.port), str(port)), timeout_s=TIMEOUT_S)
             opened.push_async_callback(store.aclose)
             return store
 

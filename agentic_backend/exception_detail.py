@@ -15,6 +15,7 @@ import ssl
 import sys
 import sysconfig
 import traceback
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -75,12 +76,12 @@ _PYTHON = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "plats
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def causes_of(error: BaseException) -> Iterator[BaseException]:
+def causes_of(error: BaseException, most: int = _MOST_CAUSES) -> Iterator[BaseException]:
     """`error`, the members of groups, and what caused each of them; the nearest first, each once."""
     seen: set[int] = set()
-    waiting = [error]
-    while waiting and len(seen) < _MOST_CAUSES:
-        current = waiting.pop(0)
+    waiting = deque([error])
+    while waiting and len(seen) < most:
+        current = waiting.popleft()
         if id(current) in seen:
             continue
         seen.add(id(current))

@@ -41,7 +41,10 @@ def secrets_in(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _sorted(found: Iterable[str]) -> list[str]:
-    return sorted({value for value in found if len(value) >= SHORTEST_SECRET}, key=len, reverse=True)
+    values = {value for value in found if len(value) >= SHORTEST_SECRET}
+    # Beside escapes, which are read where a text is redacted, a URL's query has its blanks as plus signs.
+    values |= {value.replace(" ", "+") for value in values if " " in value}
+    return sorted(values, key=len, reverse=True)
 
 
 def _of_mapping(settings: Mapping[str, Any]) -> Iterator[str]:

@@ -1,14 +1,17 @@
 """Removes secrets from log lines: by their form, by their key's name, and by their values (see known_secrets).
 
+Values are found also where a library has cut out their middle, or where escapes hide them (see hidden_forms).
+
 Any code that logs, also a library, may quote a URL, a header or a request. So every log line passes through here.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.hidden_forms import Span, hidden, replaced, shown
 from agentic_backend.normal_form import normal_form
 
 REDACTED = "[redacted]"
@@ -18,15 +21,17 @@ _DEEPEST, _MOST_ITEMS = 6, 100
 _HEADERS = {"authorization", "proxy-authorization", "cookie", "set-cookie"}
 # Names and the parts of a token have a bound, because an unbounded search is quadratic.
 _NAMED = r"[\w-]{0,64}?(?:key|token|secret|passw|pwd|signature|credential)[\w-]{0,64}"
+# The end of what a library has cut.
+_CUT = r"(?:(?:\.{3,}|…)[\w*-]*)?"
 _LOOKS = re.compile(
     r"(?i)(\b(?:bearer|basic)\s+"
     rf"|[?&]{_NAMED}="
     r"|\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]{0,64}?(?:key|token))[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?"
     r"|\b(?:password|passwd|client_secret|api[-_]?key|access_token|refresh_token)[\"']?\s*[:=]\s*[\"']?)"
     r"[^\s\"'&,;}\])]+"
-    r"|eyJ[\w-]{1,1024}\.[\w-]+\.[\w-]*"
-    r"|\b(?:sk|pk|rk|gh[pousr]|github_pat|glpat|hf|gsk|xai|xox[abpr])[-_][\w*-]{8,}"
-    r"|\bAKIA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
+    r"|eyJ[\w-]{1,1024}(?:\.[\w-]+\.[\w-]*|(?:\.{3,}|…)[\w.-]*)"
+    rf"|\b(?:(?:sk|pk|rk|gh[pousr]|github_pat|glpat|hf|gsk|xai|xox[abpr])[-_][\w*-]{{8,}}"
+    rf"|AKIA[0-9A-Z]{{12,}}|AIza[\w-]{{20,}}){_CUT}"
     r"|(?<=/shares/)[\w-]+"
     r"|\bdev:[\w.@-]+(?::\d+)?"
     r"|(?<=://)[^\s/@]+(?=@)"
@@ -64,26 +69,24 @@ def redacted_start(text: str, length: int, known: Collection[str] = ()) -> str:
 
 def redact(text: str, known: Collection[str] = ()) -> str:
     """`text` without the `known` secrets and without parts that look like a token, a key or a password in a URL."""
-    for secret in known:
-        text = text.replace(secret, REDACTED)
+    return replaced(text, hidden(text, lambda view: (*shown(known, view), *_looks(view))), REDACTED)
+
+
+def _looks(text: str) -> Iterable[Span]:
     if text.isalnum() and text[:4].lower() not in _PLAIN_LOOKS:
         # Usually an id; every log line has some.
-        return text
-    return _redact_short(text) if len(text) <= _CACHED_LENGTH else _redact_looks(text)
+        return ()
+    return _looks_in_short(text) if len(text) <= _CACHED_LENGTH else _looks_in(text)
 
 
-def _redact_looks(text: str) -> str:
-    return _LOOKS.sub(_redact_match, text)
+def _looks_in(text: str) -> tuple[Span, ...]:
+    return tuple((max(match.start(), match.end(1)), match.end()) for match in _LOOKS.finditer(text))
 
 
 @lru_cache(maxsize=1_024)
-def _redact_short(text: str) -> str:
+def _looks_in_short(text: str) -> tuple[Span, ...]:
     """Cached, because messages and names repeat."""
-    return _redact_looks(text)
-
-
-def _redact_match(match: re.Match[str]) -> str:
-    return (match[1] or "") + REDACTED
+    return _looks_in(text)
 
 
 def without_paths(text: str) -> str:
@@ -94,7 +97,7 @@ def without_paths(text: str) -> str:
 def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
     """`value` as JSON types without secrets, also in nested mappings and lists, and without values of secret keys.
 
-    Drops values that are too deep, and items beyond _MOST_ITEMS.
+    Drops values that are too deep, items beyond _MOST_ITEMS, and what has no text.
     """
     match value:
         case None | bool() | int() | float():
@@ -108,7 +111,12 @@ def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
             return {redact(str(key), known): _under(str(key), item, known, depth) for key, item in items}
         case list() | tuple() | set() | frozenset():
             return [redacted(item, known, depth + 1) for item in list(value)[:_MOST_ITEMS]]
-    return redact(str(value), known)
+    try:
+        text = str(value)
+    except Exception:
+        # The class may be anybody's.
+        text = f"<{type(value).__name__}>"
+    return redact(text, known)
 
 
 def _under(key: str, value: Any, known: Collection[str], depth: int) -> Any:

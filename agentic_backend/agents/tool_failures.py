@@ -3,30 +3,30 @@
 An exception stays what it is, so that code which looks at its class works: its texts are changed in place.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from pathlib import PurePath
+from types import MemberDescriptorType
 from typing import Any
 
 from agentic_backend.agents.result_texts import with_texts
 from agentic_backend.exception_detail import causes_of
 from agentic_backend.redaction import redact, redacted
 
-# The texts of Python's own exceptions that are neither among their arguments nor in their dictionaries.
-_BUILT_IN = ("strerror", "filename", "filename2", "msg", "text", "reason")
-
 
 def hide_secrets(error: BaseException, secrets: Collection[str]) -> None:
     """Redact the texts of `error`, of the members of groups and of all causes: arguments, attributes and notes."""
-    for cause in causes_of(error):
+    # The members of a group, which are among its arguments, before itself.
+    for cause in reversed(list(causes_of(error, most=sys.maxsize))):
         # The class is an author's, and may forbid it or have a representation that fails.
         with suppress(Exception):
-            if (arguments := tuple(_hidden(value, secrets) for value in cause.args)) != cause.args:
+            arguments = tuple(_told(value, secrets) for value in cause.args)
+            if any(now is not before for now, before in zip(arguments, cause.args, strict=True)):
                 cause.args = arguments
-        for name, value in [
-            *getattr(cause, "__dict__", {}).items(),
-            *((name, getattr(cause, name, None)) for name in _BUILT_IN),
-        ]:
+        for name in _attributes_of(cause):
             with suppress(Exception):
+                value = getattr(cause, name)
                 if (hidden := _hidden(value, secrets)) is not value:
                     setattr(cause, name, hidden)
 
@@ -36,12 +36,40 @@ def without_secrets(result: Any, secrets: Callable[[], Collection[str]]) -> Any:
     return with_texts(result, lambda message, text: redact(text, secrets()) if message.status == "error" else text)
 
 
+def _attributes_of(error: BaseException) -> Iterator[str]:
+    """The names of what `error` has in its dictionary and in slots, also those of Python's own classes."""
+    yield from list(getattr(error, "__dict__", ()))
+    for class_ in type(error).__mro__:
+        yield from (name for name, of in vars(class_).items() if isinstance(of, MemberDescriptorType))
+
+
+def _told(value: Any, secrets: Collection[str]) -> Any:
+    """An argument, which the text of an exception tells whatever its class is; itself if its text has no secret."""
+    hidden = _hidden(value, secrets)
+    if hidden is not value or isinstance(value, str):
+        return hidden
+    return _if_changed(value, secrets)
+
+
 def _hidden(value: Any, secrets: Collection[str]) -> Any:
-    """`value` itself if its text has no secret."""
-    if not isinstance(value, str | bytes | Mapping | list | tuple | set | frozenset):
-        return value
-    text = value if isinstance(value, str) else repr(value)
-    told = redact(text, secrets)
-    if told == text:
-        return value
-    return told if isinstance(value, str) else redacted(value, secrets)
+    """`value` itself if its text has no secret. Objects stay: code looks into them, and few texts show them."""
+    match value:
+        case str():
+            told = redact(value, secrets)
+            return value if told == value else told
+        case bytes():
+            text = value.decode(errors="surrogateescape")
+            told = redact(text, secrets)
+            return value if told == text else told.encode(errors="surrogateescape")
+        case Mapping() | list() | tuple() | set() | frozenset() | PurePath():
+            return _if_changed(value, secrets)
+    return value
+
+
+def _if_changed(value: Any, secrets: Collection[str]) -> Any:
+    with suppress(Exception):
+        text = f"{value} {value!r}"
+        if redact(text, secrets) == text:
+            return value
+    # It has a secret, or nobody can say whether it has one.
+    return redacted(value, secrets)

@@ -29,8 +29,8 @@ from agentic_backend.auth.user_tokens import UserTokens, renewal_time
 from agentic_backend.config.mcp_servers import McpAuthSettings, McpServerSettings
 from agentic_backend.config.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
+from agentic_backend.hidden_forms import LONGEST_ESCAPE, hidden, replaced, shown
 from agentic_backend.loop_load import served_timeout
-from agentic_backend.mcp.hidden_forms import LONGEST_ESCAPE, hidden
 from agentic_backend.redaction import REDACTED
 
 log = logging.getLogger(__name__)
@@ -117,10 +117,7 @@ class Credentials:
         return LONGEST_ESCAPE * max((len(form.encode(errors="replace")) for form in self._forms()), default=0)
 
     def redacted_text(self, text: str) -> str:
-        forms = self._forms()
-        for form in forms:
-            text = text.replace(form, REDACTED)
-        return _without_hidden_in(text, forms)
+        return _without_hidden_in(text, self._forms())
 
     def _forms(self) -> list[str]:
         """All forms, the longest first, since one may be a part of another."""
@@ -329,13 +326,11 @@ def dumped(value: Any) -> bytes:
 
 
 def _without_hidden_in(text: str, forms: Sequence[str]) -> str:
-    for begin, end in reversed(hidden(text, forms)):
-        text = text[:begin] + REDACTED + text[end:]
-    return text
+    return replaced(text, hidden(text, lambda view: shown(forms, view)), REDACTED)
 
 
 def _without_hidden(value: Any, forms: Sequence[str]) -> Any:
-    """The JSON `value` without credentials that escapes within its texts hide."""
+    """The JSON `value` without credentials in its texts, also those that escapes hide or that are cut."""
     match value:
         case str():
             return _without_hidden_in(value, forms)

@@ -1,7 +1,9 @@
 """No secret in what a tool fails with reaches a model or an author's wrappers, and its class still says what it is."""
 
 import asyncio
+from collections import UserString
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,12 +139,48 @@ def caused() -> Exception:
     return error
 
 
-@pytest.mark.parametrize("make", [noted, caused, lambda: UnicodeDecodeError("utf-8", b"", 0, 1, GUESSED)])
+class Slotted(ValueError):
+    __slots__ = ("__own", "told")
+
+    def __init__(self) -> None:
+        self.told = TOKEN
+        self.__own = {"tried": [GUESSED]}
+
+    def __str__(self) -> str:
+        return f"{self.told} {self.__own}"
+
+
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+def of_objects() -> Exception:
+    return ValueError(Path("/tmp", TOKEN), ValueError(TOKEN), UserString(GUESSED), [TOKEN, Unspeakable()])
+
+
+def of_very_many() -> Exception:
+    return ExceptionGroup("of very many", [ValueError(f"{number} {TOKEN} {GUESSED}") for number in range(200)])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        noted,
+        caused,
+        Slotted,
+        of_objects,
+        of_very_many,
+        lambda: UnicodeDecodeError("utf-8", b"", 0, 1, GUESSED),
+        lambda: UnicodeDecodeError("utf-8", f"{TOKEN} {GUESSED}".encode(), 0, 1, "why"),
+    ],
+)
 def test_secrets_are_hidden_wherever_an_exception_has_them(make: Callable[[], Exception]) -> None:
     error = make()
     hide_secrets(error, [TOKEN])
-    shown = [error, error.__cause__, error.__context__, *getattr(error.__cause__, "exceptions", ())]
-    texts = "".join(f"{one} {one!r} {getattr(one, '__notes__', '')}" for one in shown)
+    members = [*getattr(error, "exceptions", ()), *getattr(error.__cause__, "exceptions", ())]
+    shown = [error, error.__cause__, error.__context__, *members]
+    texts = "".join(f"{one} {one!r} {getattr(one, '__notes__', '')} {getattr(one, 'object', '')}" for one in shown)
     check(texts)
 
 
@@ -151,6 +189,9 @@ def test_other_values_of_an_exception_stay() -> None:
     error = LookupError("nothing found", kept, None)
     hide_secrets(error, [TOKEN])
     assert error.args == ("nothing found", kept, None) and error.args[1] is kept
+    group = ExceptionGroup("of one", [ValueError(TOKEN)])
+    hide_secrets(group, [TOKEN])
+    assert group.args == ("of one", list(group.exceptions)), "the members are what they were"
 
 
 async def test_what_can_t_be_changed_is_hidden_once_it_is_told() -> None:

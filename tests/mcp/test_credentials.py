@@ -82,6 +82,11 @@ def test_a_value_is_found_however_it_is_escaped() -> None:
     assert json.loads(credentials.redacted(value)) == {"a": REDACTED}
 
 
+def test_a_value_is_found_where_its_middle_is_cut() -> None:
+    said = json.loads(Credentials(["quokkaberry-1-plinthgaze"]).redacted({"a": "input_value='quokkab...thgaze'"}))
+    assert said == {"a": f"input_value='{REDACTED}'"}
+
+
 async def test_an_error_is_redacted_before_it_is_cut() -> None:
     inbound = Inbound("raw", Credentials(["quokkaberry"]))
     for at in range(1985, 2001):

@@ -1,12 +1,13 @@
-"""Finds texts that are written with escapes: JSON's, HTML's and those of URLs, also within one another. Pure.
+"""Finds texts that are written with escapes (JSON's, HTML's and those of URLs, also within one another) or cut. Pure.
 
 An API may write `secret` as `\\u0073ecret`, `&#115;ecret` or `%73ecret`; a model, a browser or a script reads it as it
-is. What is found is told by its place in the text as it came, so that nothing else of the text changes.
+is. A library may show both ends of it around an ellipsis. What is found is told by its place in the text as it came, so
+that nothing else of the text changes.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -16,13 +17,16 @@ LONGEST_ESCAPE = 6
 
 _ROUNDS = 3
 """How often escapes within escapes are read."""
-_SIGNS = ("\\", "&", "%")
+_SIGN = re.compile(r"[\\&%]")
 # Runs of one kind count as one escape: a text of nothing else would take long.
 _ESCAPE = re.compile(
     r"(?:\\u[0-9a-fA-F]{4})+|(?:\\x[0-9a-fA-F]{2})+|(?:\\[^ux])+|(?:%[0-9a-fA-F]{2})+"
     r"|(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});)+",
     re.DOTALL,
 )
+# As pydantic, reprlib and many loggers leave out the middle of a text.
+_ELLIPSIS = re.compile(r"\.{3,}|…+")
+_SHORTEST_END, _SHORTEST_ENDS = 3, 6
 _CONTROLS = str.maketrans({"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"})
 
 Span = tuple[int, int]
@@ -37,20 +41,76 @@ class _Token(NamedTuple):
     before: Span
 
 
-def hidden(text: str, forms: Collection[str]) -> list[Span]:
-    """Where escapes in `text` hide one of `forms`, in order, without overlaps. Forms without escapes are left out."""
-    found: list[Span] = []
+def hidden(text: str, find: Callable[[str], Iterable[Span]]) -> list[Span]:
+    """Where `find` finds something in `text`, or in what its escapes mean; in order, without overlaps."""
+    found = list(find(text))
     views = [text]
-    while len(views) <= _ROUNDS and any(sign in views[-1] for sign in _SIGNS):
+    while len(views) <= _ROUNDS and _SIGN.search(views[-1]):
         view = _ESCAPE.sub(lambda match: _meaning(match[0]), views[-1])
         if view == views[-1]:
             break
         views.append(view)
         # Places are looked for only where there is something to be found.
-        if within := [form for form in forms if form in view]:
+        if within := list(find(view)):
             rounds = [_tokens(one) for one in views[:-1]]
-            found += (_at_first(span, rounds) for form in within for span in _all(form, view))
+            found += (_at_first(span, rounds) for span in within)
     return _merged(found)
+
+
+def replaced(text: str, spans: Iterable[Span], by: str) -> str:
+    """`text` with each of `spans`, which are in order and don't overlap, replaced."""
+    parts: list[str] = []
+    at = 0
+    for begin, end in spans:
+        parts += (text[at:begin], by)
+        at = end
+    return "".join((*parts, text[at:])) if parts else text
+
+
+def shown(forms: Collection[str], text: str) -> Iterator[Span]:
+    """Where `text` has one of `forms`, or an ellipsis with its first and last characters, at least six, around it."""
+    for form in forms:
+        if form in text:
+            yield from _all(form, text)
+    if "..." not in text and "…" not in text:
+        return
+    # Most ellipses are beside no part of any form, and one search tells it.
+    together = "\n".join(forms)
+    for cut in _ELLIPSIS.finditer(text):
+        before, after = text[max(cut.start() - _SHORTEST_END, 0) : cut.start()], text[cut.end() :][:_SHORTEST_END]
+        if before in together or after in together:
+            yield from _ends(cut.span(), forms, text)
+
+
+def _ends(cut: Span, forms: Collection[str], text: str) -> Iterator[Span]:
+    begin, end = cut
+    for form in forms:
+        head, tail = _head(form, text, begin), _tail(form, text, end)
+        if head + tail >= _SHORTEST_ENDS:
+            yield begin - head, end + tail
+
+
+def _head(form: str, text: str, end: int) -> int:
+    """How many of its first characters `form` has before `end`; 0 if they are too few."""
+    last = text[max(end - _SHORTEST_END, 0) : end]
+    at = form.rfind(last) if len(last) == _SHORTEST_END else -1
+    while at >= 0:
+        length = at + _SHORTEST_END
+        if length <= end and text.startswith(form[:length], end - length):
+            return length
+        at = form.rfind(last, 0, length - 1)
+    return 0
+
+
+def _tail(form: str, text: str, begin: int) -> int:
+    """How many of its last characters `form` has from `begin` on; 0 if they are too few."""
+    first = text[begin : begin + _SHORTEST_END]
+    at = form.find(first) if len(first) == _SHORTEST_END else -1
+    while at >= 0:
+        if text.startswith(form[at:], begin):
+            return len(form) - at
+        at = form.find(first, at + 1)
+    return 0
 
 
 def _all(form: str, view: str) -> Iterator[Span]:

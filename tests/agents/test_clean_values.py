@@ -2,9 +2,12 @@
 
 import itertools
 import operator
-from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections import ChainMap, OrderedDict, UserDict, UserList, UserString, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import pytest
@@ -14,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel, SecretStr
 
 from agentic_backend.agents.clean_values import clean_value, clean_writes
 
@@ -30,7 +34,28 @@ class Pair(NamedTuple):
     other: int
 
 
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    notes: frozenset[Note]
+
+
+class Frozen(BaseModel, frozen=True):
+    text: str
+
+
+def colour(text: str) -> Any:
+    return {BAD: Enum("Colour", {"RED": BAD}).RED, GOOD: GOOD}[text]
+
+
 VALUES: list[Any] = [
+    *(lambda text: UserDict({text: [text]}), lambda text: UserList([text]), lambda text: UserString(text)),
+    *(lambda text: MappingProxyType({text: text}), lambda text: Path("/tmp") / text, lambda text: SecretStr(text)),
+    *(lambda text: frozenset({(text,), Note(text), frozenset({text})}), lambda text: Slotted(frozenset({Note(text)}))),
+    *(
+        lambda text: {Pair(text, 1): 1, Note(text): 2, Path(text): 3},
+        lambda text: {Frozen(text=text): Frozen(text=text)},
+    ),
+    *(colour, lambda text: {"a": [colour(text)], colour(text): 1}),
     *(lambda text: text, lambda text: [1, {"a": (text, b"\xff", None)}], lambda text: {text: {text}}, Note),
     *(lambda text: deque([text]), lambda text: {(text, 1): text}),
     *(lambda text: Pair(text, 1), lambda text: OrderedDict(a=text), lambda text: Document(page_content=text)),
@@ -70,9 +95,17 @@ def test_what_holds_itself_or_is_deep_comes_to_an_end() -> None:
     for _ in range(90):
         deep = deep[1]
     assert deep == [GOOD]
+
+
+def test_what_is_too_deep_to_be_changed_is_told_by_its_class_and_stays_if_it_is_clean() -> None:
+    clean, unclean, cleaned = [GOOD], [BAD], []
     for _ in range(100_000):
-        wide = [wide]
-    assert clean_value(wide) is wide
+        clean, unclean = [clean], [unclean]
+    assert clean_value(clean) is clean
+    cleaned = clean_value([unclean])
+    for _ in range(100):
+        [cleaned] = cleaned
+    assert cleaned == "<list>"
 
 
 class State(TypedDict, total=False):
@@ -126,6 +159,27 @@ class Named(list[str]):
         self.name = name
 
 
+class Fixed(Mapping[str, int]):
+    """Can't be made of a mapping."""
+
+    def __init__(self, *items: tuple[str, int]) -> None:
+        self._of = dict(items)
+
+    def __getitem__(self, key: str) -> int:
+        return self._of[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+
+class Keeping(list[str]):
+    def clear(self) -> None:
+        pass
+
+
 class Twin(tuple[str, str]):
     def __new__(cls, one: str, other: str) -> "Twin":
         return super().__new__(cls, (one, other))
@@ -135,6 +189,26 @@ def test_an_authors_own_containers_keep_what_they_hold() -> None:
     found = clean_value(Named("n", [BAD]))
     assert (type(found), list(found), found.name) == (Named, [GOOD], "n")
     assert clean_value(deque([BAD], maxlen=2)).maxlen == 2
-    twin = Twin(BAD, "b")
-    found = clean_value([twin, BAD])
-    assert found[0] is twin and found[1] == GOOD
+
+
+def test_what_an_authors_own_container_refuses_becomes_a_plain_one() -> None:
+    clean = Twin(GOOD, "b")
+    found = clean_value([Twin(BAD, "b"), Fixed((BAD, 1)), Keeping([BAD]), clean])
+    assert found == [(GOOD, "b"), {GOOD: 1}, [GOOD], clean]
+    assert [type(one) for one in found] == [tuple, dict, list, Twin] and found[3] is clean
+    assert clean_value(ChainMap({"a": 1}, {"b": BAD})) == {"a": 1, "b": GOOD}
+
+
+def test_what_may_be_a_key_is_not_changed_in_place() -> None:
+    note = Note(BAD)
+    assert clean_value({note: note}) == {Note(GOOD): Note(GOOD)} and note.text == BAD
+
+
+def test_what_no_store_can_read_stays() -> None:
+    class Unread(dict[str, str]):
+        def items(self) -> Any:
+            raise RuntimeError
+
+    other, unread = object(), Unread(a="b")
+    found = clean_value({"other": other, "unread": unread, "text": BAD})
+    assert found["other"] is other and found["unread"] is unread and found["text"] == GOOD

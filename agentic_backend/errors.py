@@ -39,9 +39,14 @@ class AgenticError(Exception):
     retryable: bool = True
     default: ClassVar[str] = "Something went wrong on the server."
 
-    def __init__(self, content: str | None = None, *, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, content: str | None = None, *, retry_after_s: float | None = None, retryable: bool | None = None
+    ) -> None:
+        """`retryable` is for classes that say so; None: as their class."""
         super().__init__(content or self.default)
         self.retry_after_s = retry_after_s
+        if retryable is not None:
+            self.retryable = retryable
 
     @property
     def content(self) -> str:
@@ -244,6 +249,8 @@ class Overloaded(AgenticError):
 
 
 class AgentUnavailable(AgenticError):
+    """Not `retryable` if a running agent's own code is at fault."""
+
     code, http_status, whose = "agent_unavailable", 503, "external"
     default = "The agent could not be started."
 
@@ -253,12 +260,6 @@ class ModelError(AgenticError):
 
     code, http_status, whose = "model_error", 502, "external"
     default = "The language model failed."
-
-    def __init__(
-        self, content: str | None = None, *, retry_after_s: float | None = None, retryable: bool = True
-    ) -> None:
-        super().__init__(content, retry_after_s=retry_after_s)
-        self.retryable = retryable
 
 
 class ModelTimeout(AgenticError):

@@ -6,6 +6,8 @@ in a task of its own, as `create_agent` sends them: they ask together, each unde
 ended keeps its result while another one waits. Any other interrupt beside which code of the same task still runs is
 refused before a person sees it.
 
+It also notes which function asks, so that its author can be told of it.
+
 Invariant: both hold for every graph that a run reaches, also for those that only the code of a node knows, so they are
 set on LangGraph's own classes. The check looks at who awaits whom, and only when something asks.
 """
@@ -14,13 +16,13 @@ import asyncio
 import concurrent.futures
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.thread import _WorkItem
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from langchain_core.messages.tool import ToolCall
@@ -34,7 +36,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.pregel import _algo
 from langgraph.pregel._retry import run_with_retry
 from langgraph.pregel._runner import FuturesDict
-from langgraph.types import Command
+from langgraph.types import Command, _interrupt_id
 
 from agentic_backend.errors import AmbiguousInterrupt
 
@@ -53,6 +55,8 @@ class _Run:
     task: asyncio.Task[Any] | None
     # The first interrupt that was refused.
     refused: AmbiguousInterrupt | None = None
+    # The functions that have asked, by the ids of their interrupts.
+    askers: dict[str, CodeType] = field(default_factory=dict)
 
 
 _run: ContextVar[_Run] = ContextVar("run")
@@ -71,6 +75,12 @@ def require_none_refused() -> None:
     """Raise AmbiguousInterrupt if one was refused in the run of this task: its question would be lost at a pause."""
     if (run := _run.get(None)) is not None and run.refused is not None:
         raise run.refused
+
+
+def askers() -> Mapping[str, CodeType]:
+    """The functions that have asked in the run of this task, by the ids of their interrupts."""
+    run = _run.get(None)
+    return run.askers if run is not None else {}
 
 
 class _Refused(AmbiguousInterrupt, GraphBubbleUp):
@@ -190,7 +200,11 @@ class _Scratchpad(PregelScratchpad):
                 if (run := _run.get(None)) is not None:
                     run.refused = run.refused or refused
                 raise refused
-            return interrupt_counter()
+            index = interrupt_counter()
+            if (run := _run.get(None)) is not None:
+                # The frame of `interrupt`, and the one that called it.
+                run.askers[_interrupt_id(_namespace(get_config()), index)] = sys._getframe(2).f_code
+            return index
 
         super().__init__(interrupt_counter=counted, **others)
 

@@ -27,7 +27,7 @@ from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
 from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.kept_state import unstorable
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.separate_questions import require_none_refused
+from agentic_backend.agents.separate_questions import askers, require_none_refused
 from agentic_backend.agents.state_serializer import Unstorable
 from agentic_backend.agents.tool_guard import tools_meant
 from agentic_backend.errors import AgenticError, BudgetExceeded, Internal, StateRefused
@@ -46,6 +46,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.pacing import text_interval_s
 from agentic_backend.streaming.activities import activity_of
 from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.interrupts import asks_with_unusable_type, require_answerable
 from agentic_backend.streaming.model_calls import Asked, ModelCall
 from agentic_backend.streaming.response_calls import ResponseCalls
 from agentic_backend.streaming.run_callback import RunCallback
@@ -236,7 +237,7 @@ class GraphRun:
         if isinstance(error, GraphRecursionError):
             return steps_exceeded(self._start.agent.settings.name, error)
         model_error = self.started.model_stream.typed(error) if self.started is not None else None
-        return model_error or Internal()
+        return model_error or asks_with_unusable_type(error) or Internal()
 
     def _at_work(self, outbox: Outbox) -> AtWork:
         # Weak, because tasks that the agent starts, and that outlive this run, keep its context.
@@ -356,7 +357,9 @@ class GraphRun:
             # Of the tasks that a node has begun and awaits, LangGraph tells only of the first that asks.
             # One that was answered stays in the checkpoints until its task asks again or ends.
             answered = given.resume if isinstance(given, Command) and isinstance(given.resume, dict) else {}
-            _ask([one for one in started.checkpoints.interrupts if one.id not in answered], started.stream)
+            asked = [one for one in started.checkpoints.interrupts if one.id not in answered]
+            await asyncio.to_thread(require_answerable, asked, askers())
+            _ask(asked, started.stream)
             paused = paused_graph(self._start, started.warm, started.checkpoints)
             _ask(await paused.breakpoints(has_paused=at_breakpoint), started.stream)
 

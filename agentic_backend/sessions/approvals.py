@@ -138,8 +138,11 @@ def _answer(answer: Any, request: HumanRequest | None, by: str, at: datetime) ->
 def _check(field: str, value: Any, schema: Mapping[str, Any] | None) -> None:
     """Raise BadFrame if `value` can't be stored unchanged, or does not match `schema`."""
     # What a person says may have controls, which the form of what graphs show has not.
-    if plain({"value": value}) != clean_value({"value": value}):
-        raise BadFrame(f"{field}: nested too deeply, or with a number beyond 64 bits")
+    form = plain({"value": value})
+    if "_unreadable" in form:
+        raise BadFrame(f"{field}: expected less than 100 levels of lists and objects within one another")
+    if form != clean_value({"value": value}):
+        raise BadFrame(f"{field}: expected numbers of at most 64 bits; what is larger can be sent as a text")
     if schema is not None and (found := flaw(value, schema)):
         raise BadFrame(f"{field}{found}")
 

@@ -71,7 +71,8 @@ def _expected(error: ValidationError) -> str:
         return f"{' and '.join(name for name in error.validator_value if name not in error.instance)} is missing"
     if error.validator == "type":
         return f"expected {error.validator_value}"
-    return f"does not meet the schema's {error.validator!r}"
+    asked = json.dumps(error.validator_value)
+    return f"does not meet the schema's {error.validator!r}{f': {asked}' if len(asked) <= _LONGEST_NAME else ''}"
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:

@@ -7,7 +7,6 @@ import orjson
 from langgraph.types import Interrupt
 
 from agentic_backend.errors import LimitReached
-from agentic_backend.inlined_schema import UnusableSchema, inlined_schema
 from agentic_backend.streaming.json_form import json_form
 
 Schema = Mapping[str, Any]
@@ -18,15 +17,6 @@ _LONGEST_SCHEMA = 64 * 1024
 def answer_schema(interrupt: Interrupt) -> dict[str, Any] | None:
     """The schema of the answer to a question, as the graph gave it."""
     return _shown(interrupt.response_schema)
-
-
-def require_usable(schema: Schema) -> None:
-    """Raises UnusableSchema if it is none, or leads nowhere: no answer could be checked. Call it in a thread."""
-    try:
-        inlined_schema(schema)
-    except UnusableSchema as error:
-        # The author is told of the last cause.
-        raise UnusableSchema(f"The agent asks a person with an unusable schema: {error}") from None
 
 
 def args_schema(interrupt: Interrupt) -> dict[str, Any] | None:

@@ -5,13 +5,19 @@ breakpoint of the graph or, with any other value, a question. Each of its reques
 """
 
 import re
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType
 from typing import Any, Protocol
 
 from langgraph.types import Interrupt
+from langgraph.types import interrupt as asking_function
+from pydantic import PydanticUserError
 
 from agentic_backend.agents.paused_graph import is_breakpoint
-from agentic_backend.errors import ApprovalMismatch
+from agentic_backend.errors import AgentUnavailable, ApprovalMismatch
+from agentic_backend.exception_detail import PlacedError
+from agentic_backend.inlined_schema import UnusableSchema
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.agent_inbox import AgentInbox, actions_of
@@ -39,12 +45,10 @@ class Form(Protocol):
 def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
     """All requests of a paused graph, each call with a unique id; None if there are none.
 
-    Raises LimitReached and UnusableSchema if they can't be shown or answered; call it in a thread.
+    Raises LimitReached if they can't be shown; call it in a thread.
     """
     distinct = list({interrupt.id: interrupt for interrupt in interrupts}.values())
     questions = [form for form in map(_form_of, distinct) if isinstance(form, Question)]
-    for question in questions:
-        question.require_answerable()
     asked = [
         (place(interrupt, index), request)
         for interrupt in distinct
@@ -62,6 +66,35 @@ def human_requests(interrupts: Iterable[Interrupt]) -> HumanRequests | None:
         requests.append(request)
     titles = (question.title for question in questions)
     return HumanRequests(title=next(filter(None, titles), None), requests=requests) if requests else None
+
+
+def require_answerable(interrupts: Iterable[Interrupt], askers: Mapping[str, CodeType]) -> None:
+    """Check the schemas of the answers; `askers` are the functions that ask, by their interrupts. Call it in a thread.
+
+    Raises AgentUnavailable, and LimitReached if a schema is too large to be shown.
+    """
+    for one in interrupts:
+        try:
+            if isinstance(form := _form_of(one), Question):
+                form.require_answerable()
+        except UnusableSchema as error:
+            unusable = PlacedError(f"The agent asks a person with an unusable schema: {error}", askers.get(one.id))
+            raise _unanswerable() from unusable
+
+
+def asks_with_unusable_type(error: BaseException) -> AgentUnavailable | None:
+    """The error of an agent that calls `interrupt` with a type of which pydantic makes no schema; None of others."""
+    if not isinstance(error, PydanticUserError):
+        return None
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return _unanswerable() if asking_function.__code__ in frames else None
+
+
+def _unanswerable() -> AgentUnavailable:
+    return AgentUnavailable(
+        "The agent asks something in a way that nobody can answer: its author's schema of the answer is unusable.",
+        retryable=False,
+    )
 
 
 def requests_of(interrupt: Interrupt, among: int = 1) -> list[HumanRequest]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from langgraph.types import Interrupt
 
+from agentic_backend.inlined_schema import inlined_schema
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.stores.records import HumanDecision
-from agentic_backend.streaming.input_schemas import answer_schema, require_usable
+from agentic_backend.streaming.input_schemas import answer_schema
 from agentic_backend.streaming.json_form import value_form
 from agentic_backend.streaming.wording import items, worded
 
@@ -43,9 +44,9 @@ class Question:
         return [request]
 
     def require_answerable(self) -> None:
-        """Raises UnusableSchema if no answer could be checked; call it in a thread."""
+        """Raises UnusableSchema if its schema is none, or leads nowhere: no answer could be checked."""
         if (schema := answer_schema(self._interrupt)) is not None:
-            require_usable(schema)
+            inlined_schema(schema)
 
     @property
     def title(self) -> str | None:

@@ -51,6 +51,8 @@ no_type = _repeating("Where?", {"type": "place"})
 _LEVELS = {f"l{number}": {"allOf": [{"$ref": f"#/$defs/l{number + 1}"}] * 2} for number in range(40)}
 doubling = _repeating("Where?", {"$defs": {**_LEVELS, "l40": {"type": "string"}}, "$ref": "#/$defs/l0"})
 within_itself = _repeating("Where?", {"properties": {"via": {"$ref": "#"}, "to": {"type": "string"}}})
+no_form = _repeating("Where?", Callable[[], str])
+no_data = _repeating("Where?", CompiledGraph)
 huge = _repeating("x", {"type": "string", "enum": ["y" * 100_000]})
 
 

@@ -1,6 +1,7 @@
 """Questions of any graph: they arrive whole, and are answered with any JSON value, as often as a graph asks."""
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ ONCE = (
     "no_schema",
     "no_type",
     "doubling",
+    "no_form",
+    "no_data",
     "within_itself",
 )
 OFTEN = ("thrice", "until_valid", "parallel", "many", "asking_tool", "question_then_batch")
@@ -97,10 +100,23 @@ async def test_a_schema_that_is_too_large_to_be_shown_ends_the_exchange(client: 
 async def test_a_schema_by_which_no_answer_can_be_checked_ends_the_exchange(
     client: ChatClient, caplog: pytest.LogCaptureFixture, agent_id: str, why: str
 ) -> None:
-    error = await waiting(client, agent_id)
-    assert error["code"] == "internal"
+    error = await blaming_the_agent(client, agent_id)
     assert f"The agent asks a person with an unusable schema: {why}" in error["detail"]["text"]
     assert "exchange failed" in caplog.messages
+
+
+@pytest.mark.parametrize("agent_id", ["no_form", "no_data"])
+async def test_so_does_a_type_that_has_no_schema(client: ChatClient, agent_id: str) -> None:
+    error = await blaming_the_agent(client, agent_id)
+    assert error["detail"]["type"].startswith("pydantic.errors.")
+
+
+async def blaming_the_agent(client: ChatClient, agent_id: str) -> Event:
+    error = await waiting(client, agent_id)
+    assert (error["code"], error["retryable"]) == ("agent_unavailable", False)
+    assert "its author's schema of the answer is unusable" in error["content"]
+    assert re.search(r"graphs/questions\.py:\d+ in ask$", error["detail"]["where"])
+    return error
 
 
 async def test_a_schema_within_itself_is_followed_to_any_depth(client: ChatClient) -> None:

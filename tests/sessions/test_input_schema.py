@@ -24,13 +24,18 @@ def of(schema: dict[str, Any]) -> dict[str, Any]:
         ({"type": "string"}, 7, "expected string"),
         ({"type": ["string", "null"]}, 7, "expected ['string', 'null']"),
         ({"type": "object", "required": ["a", "b"]}, {"b": SECRET}, "a is missing"),
-        ({"enum": ["a"]}, SECRET, "does not meet the schema's 'enum'"),
-        ({"maximum": 3}, 4, "does not meet the schema's 'maximum'"),
-        ({"pattern": "^a+$"}, SECRET, "does not meet the schema's 'pattern'"),
-        ({"type": "string", "format": "date"}, SECRET, "does not meet the schema's 'format'"),
-        ({"type": "string", "format": "date-time"}, "2026-13-01T00:00:00Z", "does not meet the schema's 'format'"),
-        ({"type": "string", "format": "uuid"}, SECRET, "does not meet the schema's 'format'"),
-        ({"additionalProperties": False}, {SECRET: 1}, "does not meet the schema's 'additionalProperties'"),
+        ({"enum": ["a"]}, SECRET, "does not meet the schema's 'enum': [\"a\"]"),
+        ({"maximum": 3}, 4, "does not meet the schema's 'maximum': 3"),
+        ({"pattern": "^a+$"}, SECRET, "does not meet the schema's 'pattern': \"^a+$\""),
+        ({"type": "string", "format": "date"}, SECRET, "does not meet the schema's 'format': \"date\""),
+        (
+            {"type": "string", "format": "date-time"},
+            "2026-13-01T00:00:00Z",
+            "does not meet the schema's 'format': \"date-time\"",
+        ),
+        ({"type": "string", "format": "uuid"}, SECRET, "does not meet the schema's 'format': \"uuid\""),
+        ({"enum": ["a" * 100]}, SECRET, "does not meet the schema's 'enum'"),
+        ({"additionalProperties": False}, {SECRET: 1}, "does not meet the schema's 'additionalProperties': false"),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 7, None),
         ({"patternProperties": {"^a": {"type": "string"}}}, {"b": 1, "a": 7}, None),
         ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"a": 1, "b": SECRET}, None),
@@ -105,7 +110,7 @@ def test_a_long_value_is_checked_in_steps_that_grow_with_its_length() -> None:
     item = {"type": "object", "properties": {"number": {"type": "integer"}, "more": {"type": "object"}}}
     schema = of({"type": "array", "uniqueItems": True, "items": item})
     assert flaw({"x": rows}, schema) is None
-    assert flaw({"x": [*rows, rows[0]]}, schema) == ".x: does not meet the schema's 'uniqueItems'"
+    assert flaw({"x": [*rows, rows[0]]}, schema) == ".x: does not meet the schema's 'uniqueItems': true"
 
 
 def test_long_lists_are_not_looked_through_again_and_again() -> None:

@@ -2,8 +2,9 @@
 
 What has been spent is what the store says, read at most every `_FRESH_S` for each of them, or what is known here if
 that is more: a sum that was read grows by each call that ends here. A call that runs here counts with what it may cost.
-So on one instance nothing is forgotten, and a budget may be exceeded by one call; with several it may be exceeded also
-by what the others have spent since, and by what runs there.
+So on one instance nothing is forgotten, and a budget may be exceeded by one call; with several, each may spend what is
+left of the sum that it has read, and one call more. Reservations that others see would not change that while sums are
+read so rarely, and would cost a row and a read for each call.
 """
 
 import asyncio

@@ -264,6 +264,31 @@ async def test_what_others_spend_while_calls_begin_here_is_read_meanwhile(store:
         spending.begin(spending.record(0.0), 0.0)
 
 
+@pytest.mark.parametrize(("spent", "calls"), [(4.9, 1), (0.0, 13)])
+async def test_each_of_several_instances_spends_what_is_left_and_one_call_more(
+    store: FailingStore, spent: float, calls: int
+) -> None:
+    instances = [Spending(store, users={"ann": {"cost": 5}}) for _ in range(3)]
+    await instances[0].stored(spent, id="before")
+    assert [await instance.refusal() for instance in instances] == [None] * 3
+    begun = []
+    for number, instance in enumerate(instances):
+        records = [instance.record(0.4, id=f"{number}.{one}") for one in range(calls)]
+        begun += [(instance, record, instance.begin(record, 0.4)) for record in records]
+        with pytest.raises(BudgetExceeded):
+            instance.begin(instance.record(0.4), 0.4)
+    # As they do at worst, all end within the time for which a sum is trusted.
+    for instance, record, _ in begun:
+        instance.budgets.add(record)
+        await store.real.add_trail([record])
+    total = spent + len(begun) * 0.4
+    assert total <= spent + 3 * (5 - spent + 0.4)
+    for instance in instances:
+        instance.seconds += 11
+        assert await instance.refusal() is not None
+        assert instance.budgets._spent["user", "ann"].costs == {"USD": pytest.approx(total)}
+
+
 async def test_the_clock_of_a_new_period_begins_with_nothing_spent(store: FailingStore) -> None:
     spending = Spending(store, users={"ann": {"cost": 5, "per": "day"}})
     assert await spending.refusal() is None

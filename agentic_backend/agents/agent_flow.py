@@ -21,6 +21,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from agentic_backend.agents.authors_tools import authors_tool
+from agentic_backend.agents.call_limits import bound_steps
 from agentic_backend.agents.catalog import AgentSettings, AgentTuning
 from agentic_backend.agents.channel_forms import Graph
 from agentic_backend.agents.class_path import ClassPathError
@@ -190,6 +191,7 @@ class AgentFlow:
         make_current(self.runtime_context)
         keep_questions_apart()
         clean_writes()
+        bound_steps()
         stream = graph.astream(
             dict(given) if isinstance(given, Mapping) else given,
             config,

@@ -1,5 +1,9 @@
 """CallLimits: counts the model calls, the tool calls and the tokens of an agent's run, and refuses what goes beyond.
 
+The steps of its graphs LangGraph counts, within the bound that is set here. `create_agent` lets a graph take 9,999, so
+that a model which always calls a tool would go on for hours. Invariant: the bound holds for every graph that a run
+reaches, also for those that only the code of a node or a tool knows, so it is set in LangGraph itself.
+
 A model call or a tool beyond the limit does not begin. Tokens are known when a call has ended; from then on nothing
 begins. Usage that a provider does not report is estimated, at four characters to a token.
 """
@@ -15,9 +19,13 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables import RunnableConfig
+from langgraph._internal._config import ensure_config
 from langgraph.errors import GraphBubbleUp, GraphRecursionError
+from langgraph.pregel import main as pregel
 
 from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.runtime_context import find_context
 from agentic_backend.errors import AgenticError, LimitReached
 
 
@@ -147,6 +155,21 @@ class CallLimits(BaseCallbackHandler):
             self.exceeded = error
             self._on_exceeded(error)
         return self.exceeded
+
+
+def bound_steps() -> None:
+    """Have LangGraph let no graph of a run take more steps than its context says."""
+    pregel.ensure_config = _bounded  # type: ignore[attr-defined]
+
+
+def _bounded(*configs: RunnableConfig | None) -> RunnableConfig:
+    """The config of a graph that starts: `ensure_config`, with a bound for what its author or LangChain allows."""
+    config, context = ensure_config(*configs), find_context()
+    own = config["recursion_limit"]
+    if context is not None and own > context.most_steps:
+        # Of its class: LangGraph passes on to subgraphs what is not its default, in place of their own.
+        config["recursion_limit"] = type(own)(context.most_steps)
+    return config
 
 
 def steps_exceeded(agent: str, error: GraphRecursionError) -> LimitReached:

@@ -146,7 +146,7 @@ class AgentLimits(CatalogPart):
     steps: Count | None = Field(
         None,
         description="LangGraph's `recursion_limit`: steps of a graph from its start, or from a pause, to its end; "
-        "`null` is the graph's own.",
+        "`null` is the graph's own; at most `limits.steps` of the settings.",
     )
     model_calls: Count | None = Field(None, description="Calls of models; `null` is no limit.")
     tool_calls: Count | None = Field(None, description="Calls of tools; `null` is no limit.")

@@ -60,6 +60,8 @@ class RuntimeContext:
     filter_tool_result: Callable[[str, str], Awaitable[str]] | None = field(default=None, repr=False)
     # The secrets that a tool could put into the text of a failure: those of the process and the user's tokens.
     known_secrets: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
+    # How many steps each graph of the run may take.
+    most_steps: int = 1_000
     # Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server.
     start_in_background: Callable[..., str] | None = field(default=None, repr=False)
     # The server's event loop, where all that the context offers runs.

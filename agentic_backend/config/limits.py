@@ -120,6 +120,11 @@ class LimitsSettings(Section):
         description="How long an exchange may run, in seconds, without the time in which it waits for a person, unless "
         "the agent's catalog entry says otherwise; then it fails.",
     )
+    steps: Count = Field(
+        1_000,
+        description="Most steps of a graph from its start, or from a pause, to its end; then the exchange fails. A "
+        "catalog entry and an author's `recursion_limit` can only say less.",
+    )
     send_timeout_s: Seconds = Field(
         10, description="How long a client may take to read what is sent, in seconds; then it is disconnected."
     )

@@ -105,6 +105,7 @@ class GraphRun:
         self._context = context
         """The exchange's data for the agent and its tools."""
         context.known_secrets = lambda: self.secrets
+        context.most_steps = services.limits.steps
         self._first_tokens = (context.access_token, context.refresh_token)
         """The user's tokens at the start; during a run, newer ones come."""
         self._services = services

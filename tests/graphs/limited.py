@@ -213,6 +213,16 @@ stepping = create_agent(BusyModel(), tools=[note]).with_config(recursion_limit=9
 """Has its author's own limit of steps."""
 
 
+@tool
+async def delegate() -> str:
+    """Work for ever, with an agent that nobody but this tool knows."""
+    await busy.ainvoke({"messages": [HumanMessage("work 100")]})
+    return ""
+
+
+delegating = _agent(delegate)
+
+
 class Leader(LeaderFlow):
     async def async_init(self, crew: Any = NO_CREW) -> None:
         self._graph = create_agent(BusyModel(), tools=self.delegation_tools(crew))
@@ -224,6 +234,21 @@ class Leader(LeaderFlow):
 class Expert(AgentFlow):
     def get_compiled_graph(self) -> CompiledGraph:
         return busy
+
+
+class EndlessModel(BusyModel):
+    """Always calls a tool."""
+
+    def _said(self, messages: list[BaseMessage]) -> AIMessageChunk:
+        return super()._said([*messages, HumanMessage("work 1")])
+
+
+for_ever = create_agent(EndlessModel(), tools=[note])
+
+
+class EndlessExpert(AgentFlow):
+    def get_compiled_graph(self) -> CompiledGraph:
+        return for_ever
 
 
 class SilentExpert(AgentFlow):

@@ -103,6 +103,32 @@ async def test_a_busy_agent_ends_at_its_limit(server: RunningServer, agent_id: s
     assert said[:2] == ["After 0.", "After 1."], "what was said is kept"
 
 
+@pytest.mark.parametrize(
+    ("agent_id", "ran"),
+    [("busy", 3), ("more", 3), ("by-hand", 3), ("delegating", 3), ("own-steps-within", 2), ("leader", 3)],
+)
+async def test_no_graph_takes_more_steps_than_the_settings_say(tmp_path: Path, agent_id: str, ran: int) -> None:
+    noted.clear()
+    agents = [
+        entry("busy", "busy"),
+        entry("more", "busy", limits={"steps": 100}),
+        entry("by-hand", "by_hand"),
+        entry("delegating", "delegating"),
+        entry("own-steps-within", "busy", limits={"steps": 5}),
+        entry("expert", "EndlessExpert"),
+        entry("leader", "Leader", type="leader", crew=["expert"]),
+    ]
+    async with running_server(tmp_path, agents=agents, settings={"limits": {"steps": 6}}) as server:
+        events = await asked(server, "work 1" if agent_id in ("leader", "delegating") else "work 100", agent_id)
+    assert noted == ["ran"] * ran
+    if agent_id == "leader":
+        told = str([part for part in _parts(events[-1]) if part["type"] == "tool_result"])
+        assert "'expert' has reached its limit steps of 6" in told
+    else:
+        most = 5 if agent_id == "own-steps-within" else 6
+        check_limit(events, f"The agent '{agent_id}' has reached its limit steps of {most}: it came to no end.")
+
+
 async def test_within_its_limits_an_agent_ends_well(server: RunningServer) -> None:
     for agent_id, message in [("tools", "2"), ("models", "1"), ("tokens", "1"), ("steps", "2"), ("other-steps", "12")]:
         events = await asked(server, message, agent_id)

@@ -53,10 +53,18 @@ const chat = connect(process.argv[2], {
 async function read(from) {
   try {
     for await (const event of events.get(from)) tell({ from, event });
-    tell({ from, ended: true, after_s: (Date.now() - began) / 1_000 });
-  } catch ({ name, code, phase, message }) {
-    tell({ from, failed: name, code, of: phase, message, after_s: (Date.now() - began) / 1_000 });
+    tell({ from, ended: true, after_s: afterS() });
+  } catch (error) {
+    tell({ from, ...failure(error) });
   }
+}
+
+const afterS = () => (Date.now() - began) / 1_000;
+const failure = ({ name, code, phase, message }) => ({ failed: name, code, of: phase, message, after_s: afterS() });
+
+/** Tells when a call has been taken, or how it has failed. */
+async function called(from, call) {
+  tell({ from, ...(await call.then(() => ({ taken: true, after_s: afterS() }), failure)) });
 }
 
 const commands = {
@@ -106,8 +114,7 @@ const commands = {
     await events.get(as)[Symbol.asyncIterator]().return();
   },
   async decide({ as, event, made }) {
-    const failed = await chat.decide(event, made).catch((error) => error);
-    tell({ from: as, decided: true, failed: failed?.name, code: failed?.code });
+    await called(as, chat.decide(event, made));
   },
   /** Asks and decides with what JSON can't write. */
   async unwritable({ as, event, request }) {
@@ -122,7 +129,10 @@ const commands = {
     await chat.decide(event, [{ request, decision: { action: "edit", args } }]).catch(({ name }) => failures.push(name));
     tell({ from: as, failures });
   },
-  stop: ({ as }) => events.get(as).stop(),
+  async stop({ as, session_id }) {
+    if (session_id) await called(as, chat.stop(session_id));
+    else events.get(as).stop();
+  },
   place: ({ as }) => tell({ from: as, id: events.get(as).id, session_id: events.get(as).sessionId, seq: events.get(as).seq }),
   transcript: () => tell({ from: "transcript", transcript }),
   connect: () => chat.connect(),

@@ -2,14 +2,15 @@
 
 import asyncio
 import selectors
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.client_behaviours import BEHAVIOURS, SPEED, Behaviour, Outcome, Visits, misbehaving
+from support.client_behaviours import BEHAVIOURS, TOKEN_BOUND_S, Behaviour, Outcome, Visits, misbehaving
 from support.typescript_client import Consumer, typescript_client
 
-from agentic_backend.client import Refused, TurnedAway, Unreachable, connect
+from agentic_backend.client import AwaitingHuman, Chat, Refused, TurnedAway, Unreachable, answer, connect
 
 CLIENTS = Path(__file__).parents[2] / "docs" / "clients.md"
 
@@ -17,18 +18,23 @@ every_behaviour = pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda be
 
 
 class _FastSelector(selectors.DefaultSelector):
+    def __init__(self, speed: float) -> None:
+        super().__init__()
+        self._speed = speed
+
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return super().select(timeout and timeout / SPEED)
+        return super().select(timeout and timeout / self._speed)
 
 
 class _FastLoop(asyncio.SelectorEventLoop):
     """All of its timers run faster."""
 
-    def __init__(self) -> None:
-        super().__init__(_FastSelector())
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        super().__init__(_FastSelector(speed))
 
     def time(self) -> float:
-        return super().time() * SPEED
+        return super().time() * self._speed
 
 
 def _token_function(trouble: dict[str, Any] | None) -> Any:
@@ -46,11 +52,48 @@ def _token_function(trouble: dict[str, Any] | None) -> Any:
     return token
 
 
-async def _of_python(address: str, behaviour: Behaviour) -> tuple[Outcome, float]:
+async def _call(chat: Chat, behaviour: Behaviour) -> None:
+    if behaviour.call == "ask":
+        assert await chat.ask_text("hi") == "done"
+        return
+    async for event in chat.ask("hi"):
+        if isinstance(event, AwaitingHuman):
+            if behaviour.call == "decide":
+                await chat.decide(event, answer(event.payload.requests[0], "yes"))
+            else:
+                await chat.stop(session_id=event.session_id)
+            return
+
+
+async def _left_by_python(address: str, behaviour: Behaviour, visits: Visits) -> tuple[Outcome, float]:
+    """Leave a client that waits for a token, or for the server."""
+    called = asyncio.Event()
+    give = _token_function(behaviour.token)
+
+    async def token() -> str:
+        called.set()
+        return await give()
+
+    async def connected() -> None:
+        async with connect(address, token=token, patience_s=behaviour.patience_s):
+            pass
+
+    connecting = asyncio.create_task(connected())
+    while not (visits or (called.is_set() and behaviour.token)):
+        await asyncio.sleep(0.01)
+    left_at = asyncio.get_running_loop().time()
+    connecting.cancel()
+    await asyncio.wait({connecting})
+    return Outcome("left"), asyncio.get_running_loop().time() - left_at
+
+
+async def _of_python(address: str, behaviour: Behaviour, visits: Visits) -> tuple[Outcome, float]:
+    if behaviour.call == "leave":
+        return await _left_by_python(address, behaviour, visits)
     began_at = asyncio.get_running_loop().time()
     try:
         async with connect(address, token=_token_function(behaviour.token), patience_s=behaviour.patience_s) as chat:
-            assert await chat.ask_text("hi") == "done"
+            await _call(chat, behaviour)
         outcome = Outcome("answered")
     except TurnedAway as error:
         outcome = Outcome("turned_away", error.code, str(error))
@@ -66,20 +109,22 @@ def _check(behaviour: Behaviour, outcome: Outcome, took_s: float, visits: Visits
     assert (outcome.kind, outcome.code) == (wanted.kind, wanted.code), outcome
     assert wanted.says in outcome.says
     assert "secret" not in outcome.says
+    if wanted.kind == "left":
+        assert took_s < TOKEN_BOUND_S
     if wanted.kind == "unreachable":
         assert took_s >= behaviour.patience_s
     if behaviour.visits is not None:
         assert len(visits) == behaviour.visits
     if behaviour.waits_s is not None:
         least, most = behaviour.waits_s
-        assert least <= (visits[1] - visits[0]) * SPEED <= most
+        assert least <= (visits[1] - visits[0]) * behaviour.speed <= most
 
 
 @every_behaviour
 async def test_the_python_client(behaviour: Behaviour) -> None:
     def run() -> tuple[Outcome, float]:
-        with asyncio.Runner(loop_factory=_FastLoop) as runner:
-            return runner.run(_of_python(address, behaviour))
+        with asyncio.Runner(loop_factory=lambda: _FastLoop(behaviour.speed)) as runner:
+            return runner.run(_of_python(address, behaviour, visits))
 
     async with misbehaving(behaviour) as (address, visits):
         _check(behaviour, *await asyncio.to_thread(run), visits)
@@ -110,14 +155,29 @@ async def test_the_typescript_client_whose_sockets_tell_nothing_of_http(
 
 
 async def _check_typescript(consumer: Consumer, behaviour: Behaviour, native: bool) -> None:
-    options = {"patience": behaviour.patience_s, "speed": SPEED, "token": behaviour.token, "native": native}
+    patience, speed = behaviour.patience_s, behaviour.speed
+    options = {"patience": patience, "speed": speed, "token": behaviour.token, "native": native}
     async with (
         misbehaving(behaviour) as (address, visits),
         typescript_client(consumer, address, "t", "t", **options) as client,
     ):
+        if behaviour.call == "leave":
+            await client.until(lambda line: line.get("phase") == ("connecting" if behaviour.token else "open"))
+            left_at = time.monotonic()
+            assert await client.close() == 0
+            return _check(behaviour, Outcome("left"), time.monotonic() - left_at, visits)
         await client.tell("ask", **{"as": "it", "message": "hi"})
-        told = await client.until(lambda line: line.get("from") == "it" and ("ended" in line or "failed" in line))
-        if "ended" in told:
+        reader = "it"
+        if behaviour.call != "ask":
+            reader, waiting = "call", await client.event("it", "awaiting_human")
+            [request] = waiting["payload"]["requests"]
+            made = [{"request": request, "decision": {"action": "answer", "answer": "yes"}}]
+            call = {"event": waiting, "made": made} if behaviour.call == "decide" else {"session_id": "s1"}
+            await client.tell(behaviour.call, **{"as": reader}, **call)
+        told = await client.until(
+            lambda line: line.get("from") == reader and line.keys() & {"ended", "taken", "failed"}
+        )
+        if "failed" not in told:
             outcome = Outcome("answered")
         elif told["failed"] == "Refused":
             outcome = Outcome("refused", told["code"], told["message"])

@@ -164,7 +164,7 @@ async def test_a_decision_that_was_on_its_way_when_the_connection_broke_counts_o
         await line.hold()
         await client.tell("decide", **{"as": "answer", "event": waiting, "made": made})
         line.release()
-        assert "failed" not in await client.until(lambda line: line.get("decided"))
+        assert "failed" not in await client.until(lambda line: line.get("from") == "answer")
         assert "Zorblax" in final_text(await client.ended("it"))
 
 

@@ -16,7 +16,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
-from support.hostile_answers import FINAL, STARTED, refusal
+from support.hostile_answers import AWAITING, FINAL, STARTED, refusal
 
 SPEED = 20
 """How much faster the clocks of the clients run, so that nobody waits for their bounds."""
@@ -25,8 +25,13 @@ PATIENCE_S = 15
 
 Talk = Callable[[ServerConnection, "Visits"], Awaitable[None]]
 Visits = list[float]
-"""When the server was asked for something, by its own clock: each handshake that it refused, each ask."""
-Kind = Literal["answered", "turned_away", "unreachable", "refused"]
+"""When the server got something, by its own clock: a handshake that it refused, an ask, a decision, a stop."""
+Kind = Literal["answered", "turned_away", "unreachable", "refused", "left"]
+Call = Literal["ask", "decide", "stop", "leave"]
+"""What the caller waits for: an answer, that its decision or stop is taken, or that the client ends when it is left
+before that."""
+TOKEN_BOUND_S = 30
+"""For how long a token function may keep a client waiting."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,12 @@ class Behaviour:
     token: dict[str, Any] | None = None
     """`{trouble: raises or hangs, always: bool}`"""
     patience_s: float = PATIENCE_S
+    call: Call = "ask"
+
+    @property
+    def speed(self) -> float:
+        """How much faster the client's clocks run. Ending takes a program some time, of which they know nothing."""
+        return 1 if self.call == "leave" else SPEED
 
     @property
     def is_told_by_http(self) -> bool:
@@ -108,6 +119,35 @@ async def begins_and_swallows(socket: ServerConnection, visits: Visits) -> None:
             visits.append(time.monotonic())
             break
     await swallows(socket, visits)
+
+
+def waits_for_a_person(then: Talk) -> Talk:
+    """Begins what is asked, and asks back; `then` gets the socket after the first decision or stop on it."""
+
+    async def talk(socket: ServerConnection, visits: Visits) -> None:
+        async for frame in _frames(socket):
+            if frame["type"] == "ask":
+                await socket.send(json.dumps({**STARTED, "client_exchange_id": frame["client_exchange_id"]}))
+                await socket.send(json.dumps(AWAITING))
+            elif frame["type"] in ("human_resume", "stop"):
+                visits.append(time.monotonic())
+                break
+        await then(socket, visits)
+
+    return talk
+
+
+async def refuses_it(socket: ServerConnection, visits: Visits) -> None:
+    named = {"refused": "human_resume", "session_id": "s1", "exchange_id": "e1"}
+    await socket.send(json.dumps(refusal("approval_not_found", **named)))
+    await begins_nothing(socket, visits)
+
+
+async def stops_reading(socket: ServerConnection, visits: Visits) -> None:
+    """Not even a close is answered."""
+    visits.append(time.monotonic())
+    socket.transport.pause_reading()
+    await begins_nothing(socket, visits)
 
 
 def closes(code: int) -> Talk:
@@ -181,6 +221,7 @@ _ANSWERED = Outcome("answered")
 _REFUSES = "The server refuses the connection."
 _NO_ANSWER = "No server answers"
 _SILENT = "The connection is open, but carries nothing."
+_NOT_TAKEN = Outcome("unreachable", None, "The server did not answer in time.")
 
 BEHAVIOURS = [
     *(
@@ -261,4 +302,43 @@ BEHAVIOURS = [
     Behaviour("overloaded-for-too-long", (refuses("overloaded", 1, 90),), Outcome("refused", "overloaded"), visits=1),
     Behaviour("begins-nothing", (begins_nothing,), Outcome("unreachable", None, "did not begin the exchange in time")),
     Behaviour("busy", (refuses("session_busy", 1, 5),), Outcome("refused", "session_busy"), visits=1),
+    *(
+        behaviour
+        for call in ("decide", "stop")
+        for behaviour in (
+            Behaviour(f"{call}-taken", (waits_for_a_person(begins_nothing),), _ANSWERED, visits=1, call=call),
+            Behaviour(f"{call}-swallowed", (waits_for_a_person(swallows),), _NOT_TAKEN, visits=1, call=call),
+            Behaviour(
+                f"{call}-swallowed-once",
+                (waits_for_a_person(swallows), waits_for_a_person(begins_nothing)),
+                _ANSWERED,
+                visits=2,
+                patience_s=60,
+                call=call,
+            ),
+        )
+    ),
+    Behaviour(
+        "decide-refused",
+        (waits_for_a_person(refuses_it),),
+        Outcome("refused", "approval_not_found"),
+        visits=1,
+        call="decide",
+    ),
+    Behaviour(
+        "decide-refused-after-it-was-swallowed",
+        (waits_for_a_person(swallows), waits_for_a_person(refuses_it)),
+        _ANSWERED,
+        visits=2,
+        patience_s=60,
+        call="decide",
+    ),
+    Behaviour(
+        "left-while-the-token-hangs",
+        (answers,),
+        Outcome("left"),
+        token={"trouble": "hangs", "always": True},
+        call="leave",
+    ),
+    Behaviour("left-while-the-server-reads-nothing", (stops_reading,), Outcome("left"), call="leave"),
 ]

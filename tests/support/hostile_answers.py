@@ -15,6 +15,8 @@ MESSAGE = {
     "channel": "final",
     "parts": [{"type": "text", "text": "done"}],
 }
+REQUEST = {"kind": "question", "interrupt_id": "i1", "action": "ask", "args": {}, "args_sha256": "0" * 64}
+AWAITING = {"type": "awaiting_human", **PLACE, "seq": 2, "payload": {"requests": [REQUEST]}}
 FINAL = {"type": "final", **PLACE, "seq": 9, "status": "ok", "messages": [MESSAGE], "session": None, "usage": {}}
 
 

@@ -5,25 +5,24 @@
  * and those that follow an exchange or a session, which go on from the last event that they have given.
  */
 
-/** @import { Ask, AwaitingHuman, ClientFrame, ExchangeEvent, FrameRefused } from "@agentic-backend/client/protocol" */
-/** @import { HumanResume, ServerEvent } from "@agentic-backend/client/protocol" */
+/** @import { Ask, AwaitingHuman, ClientFrame, FrameRefused, HumanResume } from "@agentic-backend/client/protocol" */
+/** @import { ServerEvent } from "@agentic-backend/client/protocol" */
 /** @import { DecidedRequest } from "./approvals.js" */
 /** @import { NamedAsk } from "./asks.js" */
 /** @import { ConnectionState, SocketClass, Tokens } from "./connection.js" */
-/** @import { SentDecisions } from "./decision-queue.js" */
 /** @import { Follower, Line } from "./exchange.js" */
 
-import { payloadOf, requestKey } from "./approvals.js";
+import { payloadOf } from "./approvals.js";
 import { Asks } from "./asks.js";
 import { BoundedMap } from "./bounded-map.js";
 import { Connection, TOO_MANY, socketUrl } from "./connection.js";
-import { DecisionQueue } from "./decision-queue.js";
-import { Disconnected, Refused, Unreadable } from "./errors.js";
+import { Disconnected, Unreadable } from "./errors.js";
 import { jsonCopy, wellFormed } from "./exact-json.js";
 import { Exchange } from "./exchange.js";
 import { httpAnswer } from "./http-answer.js";
 import { randomId } from "./random-id.js";
 import { isKnown, isReadable } from "./reading.js";
+import { Requests } from "./requests.js";
 import { SessionFeed } from "./session-feed.js";
 import { SessionList } from "./session-list.js";
 import { isOfExchange } from "./transcript.js";
@@ -33,25 +32,16 @@ import { isOfExchange } from "./transcript.js";
  * @property {(wanted: { renew: boolean }) => Promise<Tokens | null> | Tokens | null} [tokens]  see ConnectionOptions
  * @property {SocketClass} [WebSocket]  for runtimes without a global one
  * @property {number} [patience]  how many seconds it tries to reach a server, now and whenever the connection is lost,
- *   before it is `unreachable`, and how long the server may take to begin an exchange: 60
+ *   before it is `unreachable`, and how long the server may take to begin an exchange, or to take a decision or a stop: 60
  * @property {(event: ServerEvent) => void} [onEvent]  gets every event as it comes, also those that were seen before
  *   and those of types that this version doesn't know, but none that can't be read
  * @property {(state: ConnectionState) => void} [onState]
- */
-
-/**
- * Decisions, and who waits for their answer.
- *
- * @typedef {SentDecisions & { seq: number, timesSent: number, taken: () => void, failed: (error: Error) => void }}
- *   AwaitedDecisions
  */
 
 const FOLLOW_AGAIN_MS = 3_000;
 const MOST_SHOWN = 1_000;
 const PATIENCE_S = 60;
 const LEFT_BY_CONNECT_ONLY = new Set(["signed_out", "refused", "unreachable", "closed"]);
-/** They may come again of an exchange that waits, or before its end. */
-const TELLS_NOTHING_OF_DECISIONS = new Set(["started", "reset", "error"]);
 
 /**
  * A chat with the server at this address, which connects at once. It comes back by itself; see Connection.
@@ -73,10 +63,7 @@ export class Chat {
   /** @type {Set<Follower>} */
   #followers = new Set();
   #asks;
-  /** @type {DecisionQueue<AwaitedDecisions>} */
-  #decisions = new DecisionQueue((decisions) => {
-    if (this.#connection.send(decisions.frame)) decisions.timesSent += 1;
-  });
+  #requests;
   /** The exchanges of which this socket tells, until they end, by id. @type {BoundedMap<string, true>} */
   #shown = new BoundedMap(MOST_SHOWN);
   #onEvent;
@@ -100,6 +87,11 @@ export class Chat {
       patience,
       (id) => this.#late(id),
     );
+    this.#requests = new Requests(
+      (frame, answered) => this.#connection.request(frame, answered),
+      patience,
+      () => this.#connection.reconnect(),
+    );
     this.#onEvent = onEvent;
     this.#onState = onState;
     this.#connection = new Connection({
@@ -107,7 +99,7 @@ export class Chat {
       tokens,
       WebSocket,
       patience,
-      httpAnswer: () => httpAnswer(server),
+      httpAnswer: (signal) => httpAnswer(server, signal),
       onOpen: () => this.#opened(),
       onEvent: (event, size) => this.#received(event, size),
       onState: (state) => this.#changed(state),
@@ -180,29 +172,26 @@ export class Chat {
 
   /**
    * Decides on requests of an `awaiting_human`, of which all count or none; those that are left out stay open. Resolves
-   * when the exchange goes on, or waits for the rest. Rejects with Refused, with Disconnected, after which it may have
-   * been taken, or with TypeError if JSON can't write what was decided.
+   * when the server has taken it. Rejects with Refused, with Disconnected, after which it may have been taken, or with
+   * TypeError if JSON can't write what was decided.
    *
    * @param {AwaitingHuman} waiting
    * @param {readonly DecidedRequest[]} made
-   * @returns {Promise<void>}
    */
-  decide({ session_id: sessionId, exchange_id, seq }, made) {
-    return new Promise((taken, failed) => {
-      /** @type {HumanResume} */
-      const frame = jsonCopy({ type: "human_resume", session_id: sessionId ?? "", exchange_id, payload: payloadOf(made) });
-      const keys = made.map(({ request }) => requestKey(request));
-      this.#decisions.add({ frame, keys, seq, timesSent: 0, taken, failed });
-    });
+  async decide({ session_id: sessionId, exchange_id }, made) {
+    /** @type {HumanResume} */
+    const frame = { type: "human_resume", session_id: sessionId ?? "", exchange_id, payload: payloadOf(made) };
+    await this.#requests.add(jsonCopy(frame));
   }
 
   /**
-   * Ends what runs in a session; false while there is no socket.
+   * Ends what runs in a session; its `final` tells that it has ended. Resolves when the server has taken it. Rejects with
+   * Refused, or with Disconnected, after which it may have been taken.
    *
    * @param {string} sessionId
    */
-  stop(sessionId) {
-    return this.#connection.send({ type: "stop", session_id: sessionId });
+  async stop(sessionId) {
+    await this.#requests.add({ type: "stop", session_id: sessionId });
   }
 
   /**
@@ -217,7 +206,7 @@ export class Chat {
 
   #opened() {
     this.#asks.sendAll();
-    this.#decisions.sendFirst();
+    this.#requests.sendAll();
     for (const follower of this.#followers) follower.follow();
   }
 
@@ -261,7 +250,6 @@ export class Chat {
       if (mayAnswerAsk || !isUnanswered(follower)) follower.received(event, size);
     }
     if (!isOfExchange(event)) return;
-    this.#settle(event);
     if (event.type === "final") this.#shown.delete(event.exchange_id);
     else this.#shown.set(event.exchange_id, true);
   }
@@ -278,18 +266,6 @@ export class Chat {
     return isFollowed || this.#shown.has(exchangeId);
   }
 
-  /**
-   * An exchange that goes on, or waits for something else, has got what was decided.
-   *
-   * @param {ExchangeEvent} event
-   */
-  #settle(event) {
-    const { first } = this.#decisions;
-    if (!first || event.seq <= first.seq || TELLS_NOTHING_OF_DECISIONS.has(event.type)) return;
-    const open = event.type === "awaiting_human" ? event.payload.requests.map(requestKey) : [];
-    for (const { taken } of this.#decisions.settle(event.exchange_id, new Set(open))) taken();
-  }
-
   /** @param {FrameRefused} refusal */
   #refused(refusal) {
     switch (refusal.refused) {
@@ -298,7 +274,8 @@ export class Chat {
       case undefined:
         return this.#askRefused(refusal);
       case "human_resume":
-        return this.#decisionsRefused(refusal);
+      case "stop":
+        return this.#requests.refused(refusal);
       case "follow":
       case "follow_sessions":
         for (const follower of this.#followers) {
@@ -312,7 +289,7 @@ export class Chat {
   /** @param {FrameRefused} refusal */
   #askRefused(refusal) {
     const id = this.#asks.refused(refusal)?.client_exchange_id;
-    if (!id && !refusal.refused) return this.#decisionsRefused(refusal);
+    if (!id && !refusal.refused) return this.#requests.refused(refusal);
     if (!id || this.#asks.keep(id, refusal)) return;
     this.#asks.forget(id);
     for (const exchange of this.#askers(id)) exchange.refused(refusal);
@@ -335,18 +312,12 @@ export class Chat {
     return [...this.#followers].filter((each) => each instanceof Exchange && each.clientExchangeId === id);
   }
 
-  /** @param {FrameRefused} refusal */
-  #decisionsRefused(refusal) {
-    const decisions = this.#decisions.refused(refusal);
-    if (!decisions) return;
-    // The answer to the first time may have been lost with its socket.
-    if (refusal.code === "approval_not_found" && decisions.timesSent > 1) decisions.taken();
-    else decisions.failed(new Refused(refusal));
-  }
-
   /** @param {Follower} follower */
   #followLater(follower) {
-    setTimeout(() => this.#followers.has(follower) && follower.follow(), FOLLOW_AGAIN_MS);
+    /** @type {any} */
+    const timer = setTimeout(() => this.#followers.has(follower) && follower.follow(), FOLLOW_AGAIN_MS);
+    // Node's: a closed chat keeps no program alive.
+    timer.unref?.();
   }
 
   /** @param {Follower} follower */
@@ -369,7 +340,7 @@ export class Chat {
     if (LEFT_BY_CONNECT_ONLY.has(state.phase) && !comesBack) {
       const error = new Disconnected(state.phase, state.code, state.why);
       for (const { client_exchange_id: id } of this.#asks.frames) this.#asks.forget(id);
-      for (const { failed } of this.#decisions.clear()) failed(error);
+      this.#requests.end(error);
       for (const follower of this.#followers) follower.failed(error);
       this.#followers.clear();
     }

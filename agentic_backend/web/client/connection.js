@@ -49,7 +49,11 @@ import { timerOf } from "./timer.js";
  * @property {string | null | undefined} location  the header
  */
 
-/** @typedef {new (url: string | URL, protocols: string[]) => Socket} SocketClass */
+/**
+ * The third argument is that of `ws`; others take no notice of it.
+ *
+ * @typedef {new (url: string | URL, protocols: string[], options?: any) => Socket} SocketClass
+ */
 
 /**
  * @typedef {object} ConnectionOptions
@@ -60,8 +64,8 @@ import { timerOf } from "./timer.js";
  * @property {SocketClass | undefined} [WebSocket]  for runtimes without a global one
  * @property {number | undefined} [patience]  how many seconds it tries to reach a server before it is `unreachable`; by
  *   default without end
- * @property {(() => Promise<HttpAnswer | null>) | undefined} [httpAnswer]  what HTTP answers where no socket opened; null where
- *   that says nothing. For classes of sockets that don't tell, as those of browsers.
+ * @property {((signal: AbortSignal) => Promise<HttpAnswer | null>) | undefined} [httpAnswer]  what HTTP answers where no
+ *   socket opened; null where that says nothing. For classes of sockets that don't tell, as those of browsers.
  * @property {() => void} onOpen
  * @property {(event: ServerEvent, size: number) => void} onEvent  `size` is the event's length as JSON, in characters
  * @property {(state: ConnectionState) => void} onState
@@ -83,6 +87,8 @@ const ANSWER_WITHIN_AFTER_WAKE_MS = 4_000;
 const LOOK_EVERY_MS = 1_000;
 const TOO_MANY_WAIT_MS = 60_000;
 const TOKENS_WITHIN_MS = 30_000;
+/** How long the other end may take to answer a close. */
+const CLOSE_WITHIN_MS = 1_000;
 
 const BROKEN = 1006;
 export const RESTART = 1012;
@@ -124,8 +130,10 @@ export class Connection {
   #tokenRefused = false;
   /** The server has said that it goes, and no other has been heard since. */
   #restarts = false;
-  /** Another object for every call of `connect`, of which the last one counts. @type {object | null} */
+  /** Ends what is awaited for a socket. @type {AbortController | null} */
   #connecting = null;
+  /** Who waits for the answers to the pings of this socket, in order. @type {(() => void)[]} */
+  #pongs = [];
   /** @type {ReturnType<typeof setTimeout> | null} */
   #retryTimer = null;
   /** @type {ReturnType<typeof setInterval> | null} */
@@ -154,20 +162,20 @@ export class Connection {
     this.#abandon();
     this.#lookTimer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
     this.#startPatience();
-    const connecting = {};
+    const connecting = new AbortController();
     this.#connecting = connecting;
     this.#doing = TOKEN_NOT_GIVEN;
     this.#report(this.#attempt ? "reconnecting" : "connecting", this.#restartCode);
     const renew = this.#tokenRefused;
     let tokens;
     try {
-      tokens = (await inTime(this.#options.tokens?.({ renew }))) ?? null;
+      tokens = (await inTime(this.#options.tokens?.({ renew }), connecting.signal)) ?? null;
     } catch (error) {
-      if (connecting !== this.#connecting) return;
+      if (connecting.signal.aborted) return;
       this.#trouble = { why: error === LATE ? TOKEN_NOT_GIVEN : `The token function failed: ${nameOf(error)}.`, code: null };
       return this.#comeBack();
     }
-    if (connecting !== this.#connecting) return;
+    if (connecting.signal.aborted) return;
     this.#tokens = tokens;
     if (tokens || !renew) return this.#openSocket();
     this.#tokenRefused = false;
@@ -201,6 +209,21 @@ export class Connection {
     return true;
   }
 
+  /**
+   * Sends a frame, and tells when this socket has answered a ping after it: frames are answered in their order.
+   *
+   * @param {ClientFrame} frame
+   * @param {() => void} answered
+   */
+  request(frame, answered) {
+    return this.send(frame) && this.#sendPing(answered);
+  }
+
+  /** Lets go of an open socket: another one, perhaps of another server, may do better. */
+  reconnect() {
+    if (this.#socket?.readyState === OPEN) this.connect();
+  }
+
   /** The machine woke up or the network is back: retries now, or sees whether the socket has died meanwhile. */
   wake() {
     if (this.#phase === "reconnecting" && this.#retryTimer) this.connect();
@@ -216,8 +239,9 @@ export class Connection {
 
   #openSocket() {
     const { url, WebSocket = /** @type {SocketClass} */ (globalThis.WebSocket) } = this.#options;
-    const socket = new WebSocket(url, [SUBPROTOCOL]);
+    const socket = new WebSocket(url, [SUBPROTOCOL], { closeTimeout: CLOSE_WITHIN_MS });
     this.#socket = socket;
+    this.#pongs = [];
     this.#openedAt = Infinity;
     this.#answerBy = Date.now() + ANSWER_WITHIN_MS;
     this.#doing = NO_ANSWER;
@@ -239,7 +263,8 @@ export class Connection {
    */
   async #notOpened(socket) {
     forget(socket);
-    const answer = socket.on ? null : await this.#options.httpAnswer?.();
+    const connecting = this.#connecting;
+    const answer = socket.on || !connecting ? null : await this.#options.httpAnswer?.(connecting.signal);
     if (socket !== this.#socket) return;
     if (answer) this.#answered(answer);
     else this.#closed(BROKEN, NO_ANSWER);
@@ -281,7 +306,8 @@ export class Connection {
     this.#tokenRefused = false;
     this.#restarts = false;
     if (this.#phase === "unsure") this.#report("open");
-    if (event.type !== "pong") this.#options.onEvent(event, data.length);
+    if (event.type === "pong") this.#pongs.shift()?.();
+    else this.#options.onEvent(event, data.length);
   }
 
   /**
@@ -374,6 +400,7 @@ export class Connection {
   #abandon() {
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     this.#retryTimer = null;
+    this.#connecting?.abort();
     this.#connecting = null;
     this.#answerBy = null;
     const socket = this.#socket;
@@ -385,7 +412,14 @@ export class Connection {
 
   /** @param {number} limit */
   #ping(limit) {
-    if (this.send({ type: "ping" })) this.#answerBy = Math.min(this.#answerBy ?? Infinity, Date.now() + limit);
+    if (this.#sendPing()) this.#answerBy = Math.min(this.#answerBy ?? Infinity, Date.now() + limit);
+  }
+
+  /** @param {() => void} [answered] */
+  #sendPing(answered = () => {}) {
+    const isSent = this.send({ type: "ping" });
+    if (isSent) this.#pongs.push(answered);
+    return isSent;
   }
 
   #look() {
@@ -418,15 +452,19 @@ function forget(socket) {
 const LATE = new Error("late");
 
 /**
- * What a function of the user's gives, which must not take forever.
+ * What a function of the user's gives, which must not take forever, nor keep alive a program that waits for it no more.
  *
  * @template T
  * @param {Promise<T> | T} given
+ * @param {AbortSignal} signal
  */
-async function inTime(given) {
+async function inTime(given, signal) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(LATE), TOKENS_WITHIN_MS)));
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(LATE), TOKENS_WITHIN_MS);
+    signal.addEventListener("abort", () => reject(LATE));
+  });
   try {
     return await /** @type {Promise<T>} */ (Promise.race([given, late]));
   } finally {

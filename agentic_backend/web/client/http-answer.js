@@ -11,11 +11,12 @@ const ANSWER_WITHIN_MS = 10_000;
  * that says nothing of the socket.
  *
  * @param {string | URL} server
+ * @param {AbortSignal} left  nobody waits for it any more
  * @returns {Promise<HttpAnswer | null>}
  */
-export async function httpAnswer(server) {
+export async function httpAnswer(server, left) {
   try {
-    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+    const signal = AbortSignal.any([left, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
     const { ok, status, headers } = await fetch(serverUrl(server, "sign-in"), { redirect: "manual", signal });
     // A browser hides a redirect behind the status 0.
     return ok || !status ? null : { status, retryAfter: headers.get("Retry-After"), location: headers.get("Location") };

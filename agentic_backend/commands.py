@@ -22,7 +22,6 @@ from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.event_loop import is_code_left
-from agentic_backend.exception_detail import reason_of
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.policy.module_supervisor import CannotStartModule
 from agentic_backend.relay.peers import Peers
@@ -37,6 +36,7 @@ from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.server.worker_directories import held_for_workers
 from agentic_backend.server.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
+from agentic_backend.system_errors import reason_of
 from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records, know_secrets
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exception_detail import reason_of, summary_of
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.checking import require_up_to_date
 from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery, UsageRecord
+from agentic_backend.system_errors import reason_of, summary_of
 from agentic_backend.telemetry.formatters import printable
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exception_detail import reason_of
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb, open_sqlite, sqlite_file
 from agentic_backend.stores.private_files import private_directory, sole_use
 from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
+from agentic_backend.system_errors import reason_of
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from langchain_core.language_models import BaseChatModel
 from agentic_backend.agents.provider_failures import typed_failure
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import AgenticError, ModelNotFound, ModelRefusedKey
-from agentic_backend.exception_detail import summary_of, system_words_of
 from agentic_backend.offline.model import OfflineChatModel
+from agentic_backend.system_errors import summary_of, system_words_of
 
 # A server with the same API may not have the lookup, or not for this key: then only a call can tell.
 _NO_LOOKUP = (403, 404, 405, 501)

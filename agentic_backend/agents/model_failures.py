@@ -7,7 +7,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from agentic_backend.agents.provider_failures import typed_failure
 from agentic_backend.errors import AgenticError
-from agentic_backend.exception_detail import causes_of
+from agentic_backend.system_errors import causes_of
 
 
 class ModelFailures(BaseCallbackHandler):

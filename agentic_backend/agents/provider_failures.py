@@ -27,7 +27,7 @@ from agentic_backend.errors import (
     ModelRefusedKey,
     ModelTimeout,
 )
-from agentic_backend.exception_detail import causes_of
+from agentic_backend.system_errors import causes_of
 
 _MOST_READ, _LONGEST_NAME, _LONGEST_WAIT_S = 4_000, 100, 3_600.0
 _MOST_CAUSES, _DEEPEST = 5, 5

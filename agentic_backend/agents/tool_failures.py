@@ -11,8 +11,8 @@ from types import MemberDescriptorType
 from typing import Any
 
 from agentic_backend.agents.result_texts import with_texts
-from agentic_backend.exception_detail import causes_of
 from agentic_backend.redaction import redact, redacted
+from agentic_backend.system_errors import causes_of
 
 
 def hide_secrets(error: BaseException, secrets: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from agentic_backend.agents.graph_context import field_names, is_context_schema,
 from agentic_backend.config.located_yaml import ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.validation_problems import near_miss, validation_problems
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import summary_of
+from agentic_backend.system_errors import summary_of
 
 _FIELDS = ("tuning", "fields")
 

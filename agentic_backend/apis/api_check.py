@@ -12,8 +12,8 @@ from agentic_backend.apis.operation import NotUsable, operation_of
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.mcp.credentials import fixed_headers
+from agentic_backend.system_errors import summary_of
 
 
 async def check_api(api_id: str, settings: ApiSettings, named: Mapping[str, Sequence[str]]) -> str:

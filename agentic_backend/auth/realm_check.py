@@ -10,7 +10,7 @@ from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.settings import KeycloakSettings
-from agentic_backend.exception_detail import summary_of
+from agentic_backend.system_errors import summary_of
 
 _CHANGE = "check auth.keycloak.realm_url and auth.keycloak.internal_url, and whether Keycloak runs"
 

@@ -29,6 +29,7 @@ from agentic_backend.errors import ApprovalNotFound, ShuttingDown, TokenExpired,
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, Advice, CloseCode
 from agentic_backend.protocol.events import Event, FrameRefused, Pong
 from agentic_backend.protocol.frames import Authenticate, ClientFrame, Ping
+from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +203,7 @@ class Line:
                     delays, returns = backoff(*_RECONNECT_S), backoff(*_RETURN_S)
             # Not all at the moment that the server has told all of them.
             delay_s = lost.retry_after_s + next(returns if lost.advice is Advice.WAIT else delays)
-            cause = type(lost.error.__cause__ or lost.error).__name__
+            cause = summary_of(lost.error.__cause__ or lost.error, with_host=False)
             log.info("reconnecting", extra={"cause": cause, "delay_s": round(delay_s, 1)})
             await asyncio.sleep(delay_s)
 
@@ -232,7 +233,7 @@ class Line:
         except InvalidStatus as refused:
             return self._after_status(refused)
         except (InvalidMessage, ProxyError, OSError, TimeoutError) as lost:
-            trouble = Unreachable(f"{_NO_ANSWER}: {type(lost).__name__}.")
+            trouble = Unreachable(f"{_NO_ANSWER}: {summary_of(lost, with_host=False)}.")
             trouble.__cause__ = lost
             return _Lost(Advice.RECONNECT, trouble)
         except InvalidHandshake as refused:
@@ -381,7 +382,8 @@ class Line:
                 if token is not None:
                     await self.request(Authenticate(access_token=token))
         except Exception as error:
-            log.warning("the token could not be renewed", extra={"cause": type(error.__cause__ or error).__name__})
+            cause = summary_of(error.__cause__ or error, with_host=False)
+            log.warning("the token could not be renewed", extra={"cause": cause})
 
 
 async def _answer_on(socket: ClientConnection) -> str | bytes:

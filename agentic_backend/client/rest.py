@@ -33,6 +33,7 @@ from agentic_backend.protocol.views import (
     SharesView,
     ShareView,
 )
+from agentic_backend.system_errors import summary_of
 
 PREFIX = "/agentic/v1"
 _CALL_TIMEOUT_S = 30
@@ -252,7 +253,7 @@ class Rest:
         except ChatError:
             raise
         except (httpx.HTTPError, OSError, TimeoutError) as failed:
-            raise Unreachable(f"The call failed on the way: {type(failed).__name__}.") from failed
+            raise Unreachable(f"The call failed on the way: {summary_of(failed, with_host=False)}.") from failed
 
 
 def _segment(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pydantic_core import from_json
 
 from agentic_backend.client.errors import Unreachable
+from agentic_backend.system_errors import summary_of
 
 TokenSource = str | Callable[[], str | Awaitable[str]] | None
 """A token, a function (also an asynchronous one) that gets one, or None where the server asks for none."""
@@ -73,7 +74,7 @@ async def _given_by(source: Callable[[], str | Awaitable[str]]) -> str:
             raise
         if limit.expired():
             raise Unreachable(TOKEN_NOT_GIVEN) from failed
-        raise Unreachable(f"The token function failed: {type(failed).__name__}.") from failed
+        raise Unreachable(f"The token function failed: {summary_of(failed, with_host=False)}.") from failed
     if not isinstance(token, str):
         raise Unreachable("The token function failed: it gave no text.")
     return token

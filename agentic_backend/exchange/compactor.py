@@ -25,7 +25,6 @@ from agentic_backend.agents.models import DEFAULT, ChatModels
 from agentic_backend.agents.output_limit import with_output_limit
 from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.exchange.history import restore_exchange
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout
@@ -40,6 +39,7 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 from agentic_backend.stores.trail import SummaryRecord, TrailQuery
+from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)
 

@@ -28,13 +28,13 @@ from mcp.types import (
 from agentic_backend.backoff import backoff
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.loop_load import served_timeout, served_timer
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
 from agentic_backend.mcp.usable_tools import usable_tools
+from agentic_backend.system_errors import summary_of
 from agentic_backend.telemetry.ids import log_ids, logged_with
 from agentic_backend.tracing.spans import CLIENT, sent_on, spanned
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.auth.user import User
-from agentic_backend.exception_detail import place_of, summary_of
+from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.chat_module import ModuleServices
@@ -22,6 +22,7 @@ from agentic_backend.policy.supervised_module import ModuleHealth, SupervisedMod
 from agentic_backend.protocol.parts import Part
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
+from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)
 

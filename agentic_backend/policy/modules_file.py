@@ -15,9 +15,9 @@ from agentic_backend.agents.class_path import ClassPathError, import_also_from, 
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import Seconds
 from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.policy.chat_module import ChatModule
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.system_errors import summary_of
 
 METHODS: Mapping[Point, str] = {
     Point.SESSION_START: "session_start",

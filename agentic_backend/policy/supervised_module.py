@@ -12,7 +12,7 @@ from typing import Any
 
 from agentic_backend.agents.at_work import AtWork, at_work
 from agentic_backend.agents.provider_failures import is_outage
-from agentic_backend.exception_detail import place_of, system_words_of
+from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import wait_served
 from agentic_backend.policy.chat_module import ChatModule
@@ -25,6 +25,7 @@ from agentic_backend.policy.modules_file import METHODS, ModuleSpec
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.messages import Timestamp, utc_now
 from agentic_backend.protocol.parts import Value
+from agentic_backend.system_errors import system_words_of
 
 # Calls that ignore their cancellation and still run; beyond this number the module is not called.
 _STUCK_AT_MOST = 20

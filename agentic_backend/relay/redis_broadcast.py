@@ -18,7 +18,6 @@ from redis.backoff import NoBackoff
 
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.kpi.dependencies import Away
 from agentic_backend.relay.broadcast import Listener, pass_on
@@ -28,6 +27,7 @@ from agentic_backend.relay.redis_heartbeat import RedisHeartbeat, why_away
 from agentic_backend.relay.redis_messages import control_channel_of
 from agentic_backend.relay.redis_mirrors import RedisMirrors
 from agentic_backend.relay.redis_publisher import RedisPublisher
+from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ import zmq
 import zmq.asyncio
 
 from agentic_backend.event_loop import is_cancelled
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.relay.broadcast import Listener, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
@@ -23,6 +22,7 @@ from agentic_backend.relay.peers import Peers
 from agentic_backend.relay.zmq_messages import CONTROL
 from agentic_backend.relay.zmq_mirrors import ZmqMirrors
 from agentic_backend.relay.zmq_publisher import ZmqPublisher
+from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from agentic_backend.agents.models import ChatModels, ModelUnavailable
 from agentic_backend.app import Application
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.server.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.saved_files import SavedFiles
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
+from agentic_backend.system_errors import summary_of
 from agentic_backend.telemetry import know_secrets, set_log_level
 
 log = logging.getLogger(__name__)

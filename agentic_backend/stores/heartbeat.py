@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from agentic_backend.exception_detail import summary_of
+from agentic_backend.system_errors import summary_of
 
 _LOG = logging.getLogger("agentic_backend.stores")
 LOOP_PATIENCE_S = 60.0

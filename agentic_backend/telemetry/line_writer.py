@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from agentic_backend.exception_detail import reason_of
+from agentic_backend.system_errors import reason_of
 
 _QUEUED_BYTES = 4 * 1024 * 1024
 _PATIENCE_S = 1.0

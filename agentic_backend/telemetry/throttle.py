@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from agentic_backend.exception_detail import causes_of
+from agentic_backend.system_errors import causes_of
 from agentic_backend.telemetry.origin import OURS, package_of
 
 SUPPRESSED = "log lines suppressed"

@@ -34,6 +34,9 @@ const TROUBLES = {
   raises() {
     throw new RangeError("secret");
   },
+  fails() {
+    throw new TypeError("secret", { cause: Object.assign(new Error("secret"), { code: "ECONNREFUSED" }) });
+  },
   hangs: () => new Promise(() => {}),
 };
 

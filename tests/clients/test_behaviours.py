@@ -1,6 +1,7 @@
 """Both clients against all that may be in the way: their callers get the same, in time."""
 
 import asyncio
+import errno
 import selectors
 import time
 from pathlib import Path
@@ -46,6 +47,8 @@ def _token_function(trouble: dict[str, Any] | None) -> Any:
         if trouble is not None and (trouble["always"] or asked == 1):
             if trouble["trouble"] == "raises":
                 raise RuntimeError("secret")
+            if trouble["trouble"] == "fails":
+                raise RuntimeError("secret") from ConnectionRefusedError(errno.ECONNREFUSED, "secret")
             await asyncio.Event().wait()
         return "t"
 
@@ -104,10 +107,10 @@ async def _of_python(address: str, behaviour: Behaviour, visits: Visits) -> tupl
     return outcome, asyncio.get_running_loop().time() - began_at
 
 
-def _check(behaviour: Behaviour, outcome: Outcome, took_s: float, visits: Visits) -> None:
+def _check(behaviour: Behaviour, outcome: Outcome, took_s: float, visits: Visits, cause: str) -> None:
     wanted = behaviour.outcome
     assert (outcome.kind, outcome.code) == (wanted.kind, wanted.code), outcome
-    assert wanted.says in outcome.says
+    assert wanted.says in outcome.says and cause in outcome.says
     assert "secret" not in outcome.says
     if wanted.kind == "left":
         assert took_s < TOKEN_BOUND_S
@@ -121,13 +124,13 @@ def _check(behaviour: Behaviour, outcome: Outcome, took_s: float, visits: Visits
 
 
 @every_behaviour
-async def test_the_python_client(behaviour: Behaviour) -> None:
+async def test_the_python_client(behaviour: Behaviour, tmp_path: Path) -> None:
     def run() -> tuple[Outcome, float]:
         with asyncio.Runner(loop_factory=lambda: _FastLoop(behaviour.speed)) as runner:
             return runner.run(_of_python(address, behaviour, visits))
 
-    async with misbehaving(behaviour) as (address, visits):
-        _check(behaviour, *await asyncio.to_thread(run), visits)
+    async with misbehaving(behaviour, tmp_path) as (address, visits):
+        _check(behaviour, *await asyncio.to_thread(run), visits, behaviour.cause[0])
 
 
 def test_the_guide_has_the_words_of_every_outcome() -> None:
@@ -142,30 +145,30 @@ def test_the_guide_has_the_words_of_every_outcome() -> None:
 
 @pytest.mark.typescript
 @every_behaviour
-async def test_the_typescript_client(consumer: Consumer, behaviour: Behaviour) -> None:
-    await _check_typescript(consumer, behaviour, native=False)
+async def test_the_typescript_client(consumer: Consumer, behaviour: Behaviour, tmp_path: Path) -> None:
+    await _check_typescript(consumer, behaviour, tmp_path, native=False)
 
 
 @pytest.mark.typescript
 @pytest.mark.parametrize("behaviour", [each for each in BEHAVIOURS if each.is_told_by_http], ids=lambda each: each.name)
 async def test_the_typescript_client_whose_sockets_tell_nothing_of_http(
-    consumer: Consumer, behaviour: Behaviour
+    consumer: Consumer, behaviour: Behaviour, tmp_path: Path
 ) -> None:
-    await _check_typescript(consumer, behaviour, native=True)
+    await _check_typescript(consumer, behaviour, tmp_path, native=True)
 
 
-async def _check_typescript(consumer: Consumer, behaviour: Behaviour, native: bool) -> None:
+async def _check_typescript(consumer: Consumer, behaviour: Behaviour, directory: Path, native: bool) -> None:
     patience, speed = behaviour.patience_s, behaviour.speed
     options = {"patience": patience, "speed": speed, "token": behaviour.token, "native": native}
     async with (
-        misbehaving(behaviour) as (address, visits),
+        misbehaving(behaviour, directory) as (address, visits),
         typescript_client(consumer, address, "t", "t", **options) as client,
     ):
         if behaviour.call == "leave":
             await client.until(lambda line: line.get("phase") == ("connecting" if behaviour.token else "open"))
             left_at = time.monotonic()
             assert await client.close() == 0
-            return _check(behaviour, Outcome("left"), time.monotonic() - left_at, visits)
+            return _check(behaviour, Outcome("left"), time.monotonic() - left_at, visits, "")
         await client.tell("ask", **{"as": "it", "message": "hi"})
         reader = "it"
         if behaviour.call != "ask":
@@ -185,4 +188,4 @@ async def _check_typescript(consumer: Consumer, behaviour: Behaviour, native: bo
             assert told["failed"] == "Disconnected"
             kind = "unreachable" if told["of"] == "unreachable" else "turned_away"
             outcome = Outcome(kind, told["code"], told["message"])
-        _check(behaviour, outcome, told["after_s"], visits)
+        _check(behaviour, outcome, told["after_s"], visits, behaviour.cause[1])

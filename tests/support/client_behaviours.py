@@ -4,11 +4,13 @@ docs/clients.md tells of them in "Where something is in the way".
 """
 
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal
 
 from websockets.asyncio.server import ServerConnection, serve
@@ -16,6 +18,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
+from support.certificates import certificate
 from support.hostile_answers import AWAITING, FINAL, STARTED, refusal
 
 SPEED = 20
@@ -64,9 +67,15 @@ class Behaviour:
     waits_s: tuple[float, float] | None = None
     """The least and the longest time between the first two visits, by the client's clock."""
     token: dict[str, Any] | None = None
-    """`{trouble: raises or hangs, always: bool}`"""
+    """`{trouble: raises, fails (by the system) or hangs, always: bool}`"""
     patience_s: float = PATIENCE_S
     call: Call = "ask"
+    cause: tuple[str, str] = ("", "")
+    """What else the error says: the system's words to a user of Python, Node's code to one of TypeScript."""
+    address: str | None = None
+    """Where there is no server."""
+    has_tls: bool = False
+    """Whether the server has a certificate that nobody trusts."""
 
     @property
     def speed(self) -> float:
@@ -75,9 +84,9 @@ class Behaviour:
 
     @property
     def is_told_by_http(self) -> bool:
-        """Whether there is a status that tells a client something, whatever was asked for."""
+        """Whether HTTP tells a client something, whatever was asked for: by a status, or by how it fails."""
         first = self.acts[0] if self.acts else None
-        return isinstance(first, Status) and first.status != HTTPStatus.OK
+        return any(self.cause) or (isinstance(first, Status) and first.status != HTTPStatus.OK)
 
 
 async def _frames(socket: ServerConnection) -> AsyncIterator[dict[str, Any]]:
@@ -181,9 +190,13 @@ def refuses(code: str, times: int, retry_after_s: float | None) -> Talk:
 
 
 @asynccontextmanager
-async def misbehaving(behaviour: Behaviour) -> AsyncIterator[tuple[str, Visits]]:
+async def misbehaving(behaviour: Behaviour, directory: Path) -> AsyncIterator[tuple[str, Visits]]:
     """The address of a server that does what the behaviour says, and its visits."""
     visits: Visits = []
+    context = None
+    if behaviour.has_tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate(directory / "server.pem"))
     handshakes = 0
 
     def act() -> Status | Talk:
@@ -207,10 +220,14 @@ async def misbehaving(behaviour: Behaviour) -> AsyncIterator[tuple[str, Visits]]
         await now(socket, visits)
 
     async with serve(
-        talk, "127.0.0.1", 0, subprotocols=[Subprotocol("chat.v2")], process_request=process, close_timeout=1
+        *(talk, "127.0.0.1", 0),
+        subprotocols=[Subprotocol("chat.v2")],
+        process_request=process,
+        close_timeout=1,
+        ssl=context,
     ) as server:
         [listener] = server.sockets
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        address = behaviour.address or f"http{'s' if context else ''}://127.0.0.1:{listener.getsockname()[1]}"
         if not behaviour.acts:
             server.close()
             await server.wait_closed()
@@ -269,7 +286,29 @@ BEHAVIOURS = [
     ),
     Behaviour("retry-after-that-is-rubbish", (Status(503, {"Retry-After": "-soon"}), answers), _ANSWERED),
     Behaviour("retry-after-of-two", (Status(503, {"Retry-After": "1"}, times=2), answers), _ANSWERED),
-    Behaviour("nobody-listens", (), Outcome("unreachable", None, _NO_ANSWER)),
+    Behaviour(
+        "nobody-listens",
+        (),
+        Outcome("unreachable", None, _NO_ANSWER),
+        cause=("ConnectionRefusedError: [Errno 111] Connection refused", "ECONNREFUSED"),
+    ),
+    Behaviour(
+        "unknown-host",
+        (),
+        Outcome("unreachable", None, _NO_ANSWER),
+        cause=("gaierror: [Errno -2] Name or service not known", "ENOTFOUND"),
+        address="http://nothing.invalid",
+    ),
+    Behaviour(
+        "untrusted-certificate",
+        (answers,),
+        Outcome("unreachable", None, _NO_ANSWER),
+        cause=(
+            "SSLCertVerificationError: certificate verify failed: self-signed certificate",
+            "DEPTH_ZERO_SELF_SIGNED_CERT",
+        ),
+        has_tls=True,
+    ),
     Behaviour("closes", (closes(1011),), Outcome("unreachable", 1011, "The server has closed the connection.")),
     Behaviour("closes-where-too-many-are-open", (closes(4429),), Outcome("unreachable", 4429)),
     Behaviour("closes-with-an-unknown-code", (closes(4999), answers), _ANSWERED),
@@ -282,11 +321,15 @@ BEHAVIOURS = [
             (answers,),
             outcome,
             token={"trouble": trouble, "always": always},
+            cause=("RuntimeError: [Errno 111] Connection refused", "TypeError: ECONNREFUSED")
+            if always and trouble == "fails"
+            else ("", ""),
             # A function may take 30 s.
             patience_s=PATIENCE_S if always else 45,
         )
         for trouble, says in (
             ("raises", "The token function failed: "),
+            ("fails", "The token function failed: "),
             ("hangs", "The token function did not return in time."),
         )
         for always, outcome in ((True, Outcome("unreachable", None, says)), (False, _ANSWERED))

@@ -127,6 +127,7 @@ async def test_no_server_and_no_agent(server: RunningServer, tmp_path: Path) -> 
     nobody = await piped("--url", "http://127.0.0.1:1", lines="hello\n", cwd=tmp_path)
     assert (nobody.status, nobody.output) == (1, "")
     assert "No server answers at http://127.0.0.1:1." in nobody.errors
+    assert "no connection (ConnectionRefusedError: [Errno 111] Connection refused)" in nobody.errors
     unknown = await piped("nobody", "--url", server.address, lines="hello\n", cwd=tmp_path)
     assert (unknown.status, unknown.output) == (2, "")
     assert "There is no agent nobody" in unknown.errors

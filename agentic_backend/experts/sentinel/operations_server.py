@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from pydantic import Field
 
-from agentic_backend.exception_detail import summary_of
+from agentic_backend.system_errors import summary_of
 
 MAX_SAMPLES = 60
 MAX_LOG_LINES = 100

@@ -19,9 +19,9 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.exception_detail import summary_of
 from agentic_backend.loop_load import wait_served
 from agentic_backend.stores.observing import Observer, ignore, observed
+from agentic_backend.system_errors import summary_of
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

@@ -64,8 +64,8 @@ import { timerOf } from "./timer.js";
  * @property {SocketClass | undefined} [WebSocket]  for runtimes without a global one
  * @property {number | undefined} [patience]  how many seconds it tries to reach a server before it is `unreachable`; by
  *   default without end
- * @property {((signal: AbortSignal) => Promise<HttpAnswer | null>) | undefined} [httpAnswer]  what HTTP answers where no
- *   socket opened; null where that says nothing. For classes of sockets that don't tell, as those of browsers.
+ * @property {((signal: AbortSignal) => Promise<HttpAnswer | Error | null>) | undefined} [httpAnswer]  what HTTP answers
+ *   where no socket opened, or how it fails; null where that says nothing. For classes of sockets that don't tell, as those of browsers.
  * @property {() => void} onOpen
  * @property {(event: ServerEvent, size: number) => void} onEvent  `size` is the event's length as JSON, in characters
  * @property {(state: ConnectionState) => void} onState
@@ -172,7 +172,7 @@ export class Connection {
       tokens = (await inTime(this.#options.tokens?.({ renew }), connecting.signal)) ?? null;
     } catch (error) {
       if (connecting.signal.aborted) return;
-      this.#trouble = { why: error === LATE ? TOKEN_NOT_GIVEN : `The token function failed: ${nameOf(error)}.`, code: null };
+      this.#trouble = { why: error === LATE ? TOKEN_NOT_GIVEN : `The token function failed: ${nameOf(error)}${systemWords(error)}.`, code: null };
       return this.#comeBack();
     }
     if (connecting.signal.aborted) return;
@@ -248,7 +248,7 @@ export class Connection {
     socket.onopen = () => this.#opened(socket);
     socket.onmessage = ({ data }) => this.#received(data);
     // Node's own class tells an error and no close; others tell both.
-    socket.onclose = socket.onerror = () => this.#notOpened(socket);
+    socket.onclose = socket.onerror = ({ error }) => this.#notOpened(socket, error);
     socket.on?.("unexpected-response", (request, { statusCode: status, headers }) => {
       request.destroy();
       if (socket !== this.#socket) return;
@@ -260,14 +260,15 @@ export class Connection {
    * Not every class of sockets tells why: those of browsers must not.
    *
    * @param {Socket} socket
+   * @param {unknown} failure  Node's, if there is one
    */
-  async #notOpened(socket) {
+  async #notOpened(socket, failure) {
     forget(socket);
     const connecting = this.#connecting;
     const answer = socket.on || !connecting ? null : await this.#options.httpAnswer?.(connecting.signal);
     if (socket !== this.#socket) return;
-    if (answer) this.#answered(answer);
-    else this.#closed(BROKEN, NO_ANSWER);
+    if (answer && "status" in answer) this.#answered(answer);
+    else this.#closed(BROKEN, `No server answers${systemWords(failure) || systemWords(answer)}.`);
   }
 
   /** @param {HttpAnswer} answer */
@@ -474,6 +475,24 @@ async function inTime(given, signal) {
 
 /** Its message may be secret. @param {unknown} error */
 const nameOf = (error) => (error instanceof Error ? error.name : typeof error);
+
+const MOST_CAUSES = 10;
+/** Without digits, so that no key is taken for one. */
+const SYSTEM_CODE = /^[A-Z][A-Z_]{2,60}$/;
+
+/**
+ * The code of the system's error behind an error, such as ": ECONNREFUSED"; empty where nobody tells, as in a browser.
+ *
+ * @param {unknown} error
+ */
+function systemWords(error) {
+  for (let depth = 0; error instanceof Error && depth < MOST_CAUSES; depth++) {
+    const { code, cause, errors } = /** @type {any} */ (error);
+    if (typeof code === "string" && SYSTEM_CODE.test(code)) return `: ${code}`;
+    error = cause ?? errors?.[0];
+  }
+  return "";
+}
 
 /**
  * Where a redirect leads, without its query, which may hold secrets; null if that is no address.

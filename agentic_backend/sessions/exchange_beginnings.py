@@ -8,7 +8,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import ApprovalNotFound, SessionBusy
+from agentic_backend.errors import AgenticError, ApprovalNotFound, SessionBusy
 from agentic_backend.exchange.launcher import check_context
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
@@ -121,6 +121,13 @@ class ExchangeBeginnings:
         if session is None or not is_untouched:
             return None
         return await self._start(record, self._agents.again(record, user), session, messages[0], user)
+
+    async def end_left(self, exchange_id: str, refusal: AgenticError) -> None:
+        """End an exchange that has begun in the store, but never ran, and that may not run any more."""
+        record = await self._left(exchange_id)
+        if record is not None:
+            with self._relay.claiming(record.id):
+                await self._recovery.refuse(record, refusal)
 
     async def _attached(self, turn: Turn, user: User, session: SessionRecord, found: AgentInScope) -> Attached:
         """What is attached to `turn`. Raises AlreadyAsked if it was sent before, AttachmentNotFound and BadFrame."""

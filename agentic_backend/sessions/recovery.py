@@ -1,10 +1,12 @@
-"""Recovery: interrupts the exchanges of a dead instance, and resumes those whose agents have `auto_resume`."""
+"""Recovery: ends exchanges that run nowhere, and resumes those of dead instances whose agents have `auto_resume`."""
 
 import logging
 from collections.abc import Awaitable, Callable
 
+from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.closing import Closing
-from agentic_backend.exchange.life import INTERRUPTED
+from agentic_backend.exchange.life import INTERRUPTED, Outcome
+from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import FencedOut
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.telemetry.causes import because_of
@@ -26,6 +28,15 @@ class Recovery:
         self._closing = closing
         self._resume = resume
         self._finish_quit = finish_quit
+
+    async def refuse(self, record: ExchangeRecord, error: AgenticError) -> bool:
+        """End an exchange that never ran with the error that keeps it from running; False if another was faster."""
+        await self._finish_quit(record)
+        try:
+            await self._closing.close(record, Outcome(ExchangeStatus.ERROR, error))
+        except FencedOut:
+            return False
+        return True
 
     async def recover(self, record: ExchangeRecord) -> bool:
         """End an exchange that runs nowhere as interrupted; False if another instance was faster."""

@@ -1,7 +1,8 @@
 """SessionEnds: completes sessions, for whatever reason, in one way.
 
 The state is stored first, so that no exchange begins any more. Then what runs is stopped, the session's agents are
-closed here, and every instance is told: it shows its clients the change, and closes its own agents of the session.
+closed here, and every instance is told: it shows its clients the change, and closes its own agents of the session. They
+are told also where what runs could not be stopped, or where nobody waits for that any more.
 """
 
 from collections.abc import Awaitable, Callable
@@ -66,19 +67,21 @@ class SessionEnds:
         session = completion.session
         if session.state is not SessionState.COMPLETED:
             return session
-        if stop is not None:
-            # Also if it was completed before: the request that did so may still wait for the exchange's end.
-            await stop()
-            stopped = await self._store.get_session(session_id)
-            if stopped is None:
-                raise SessionNotFound
-            session = stopped
-        await self._factory.teardown_session_agents(session_id)
-        if completion.is_new:
-            session_terminated(session, reason.value)
-            self._kpi.sessions.ended(reason)
-            self._relay.session_changed(session.shown())
-            self._on_ended(session, user)
+        try:
+            if stop is not None:
+                # Also if it was completed before: the request that did so may still wait for the exchange's end.
+                await stop()
+                stopped = await self._store.get_session(session_id)
+                if stopped is None:
+                    raise SessionNotFound
+                session = stopped
+            await self._factory.teardown_session_agents(session_id)
+        finally:
+            if completion.is_new:
+                session_terminated(session, reason.value)
+                self._kpi.sessions.ended(reason)
+                self._relay.session_changed(session.shown())
+                self._on_ended(session, user)
         return session
 
     async def finish_quit(self, exchange: ExchangeRecord) -> None:

@@ -78,11 +78,14 @@ class SessionOrchestrator:
             return await self.view(user, asked_before.exchange_id)
         try:
             return await self._begin_once(name, user, turn, tokens, request_id)
-        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded, AssignmentNotOpen, AssignmentClosed):
+        except (TooManyRuns, Overloaded, RateLimited, BudgetExceeded, AssignmentNotOpen, AssignmentClosed) as refusal:
             # The limits don't apply to a repeated ask.
             stored = await self._store.find_exchange(*name) if turn.client_exchange_id is not None else None
             if stored is None:
                 raise
+            if isinstance(refusal, AssignmentClosed):
+                # The store's answer may have got lost: nobody would run it any more, and its session would stay busy.
+                await self._beginnings.end_left(stored.id, refusal)
             return await self.view(user, stored.id)
 
     async def _begin_once(

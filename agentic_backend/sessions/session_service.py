@@ -41,8 +41,8 @@ from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
 _STOP_S = 60
-# Whoever deletes or submits does not wait for an instance that stands still: nothing begins in the session any more,
-# and what runs there can't write without it, or ends with the instance's lease.
+# Whoever completes, deletes or submits does not wait for an instance that stands still: nothing begins in the session
+# any more, and what runs there can't write without it, or ends with the instance's lease.
 _STOP_AT_ONCE_S = 3
 _EXCHANGES_PER_READ = _SESSIONS_PER_READ = 100
 PAGE_BYTES = 1024 * 1024
@@ -180,7 +180,8 @@ class SessionService:
     async def complete(self, user: User, session_id: str) -> Session:
         """Complete the session: it takes no more asks, and its running or waiting exchange is stopped."""
         await owned_session(self._store, user.id, session_id)
-        completed = await self._ends.end(session_id, EndReason.ASKED, user, lambda: self._stop(user, session_id))
+        stop = partial(self._stopping(user), session_id)
+        completed = await self._ends.end(session_id, EndReason.ASKED, user, stop)
         return completed.shown()
 
     async def complete_submitted(

@@ -144,7 +144,10 @@ class RestApi:
         return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), current_origin().request_id)
 
     async def complete_session(self, user: User, id: str, body: NoFields) -> CompletedView:
-        """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""
+        """Stop what runs in a session, and complete it: no more is asked in it.
+
+        Answers when it has stopped, or after three seconds, where the server that runs it stands still.
+        """
         session = await self._door.sessions.complete(user, id)
         return CompletedView(id=session.id, state=session.state, ended_at=session.ended_at)
 

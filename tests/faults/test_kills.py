@@ -19,6 +19,9 @@ from support.server_process import ServerProcess, serving
 from support.shown_exchange import ShownExchange
 from support.stored_session import ended, stored_session
 
+from agentic_backend.client import FollowingSessions, SessionChanged, connect
+from agentic_backend.protocol.messages import SessionState
+
 USER = "dev:ann"
 MOST_LOST_S = SIZES.lost_s
 LEASE_S = 5
@@ -191,6 +194,29 @@ async def test_a_session_is_deleted_though_its_owner_stands_still(directory: Pat
         for path in (f"/sessions/{session_id}", f"/exchanges/{exchange_id}"):
             assert (await http.get(path)).status_code == 404
     assert notes(directory) == []
+
+
+async def test_a_session_is_completed_though_its_owner_stands_still(directory: Path, mongodb_url: str) -> None:
+    """Also a client that only watches the list of sessions is told."""
+    lease_s = 15
+    async with (
+        frozen_owner(directory, mongodb_url, lease_s, "words 600 50") as (first, other, client, asking),
+        rest(other, USER) as http,
+        connect(other.address, token=USER) as watching,
+    ):
+        sessions, session_id = watching.follow_sessions(), client.shown.session_id or ""
+        assert isinstance(await anext(sessions), FollowingSessions)
+        began = time.monotonic()
+        answer = await http.post(f"/sessions/{session_id}/complete", json={})
+        assert (answer.status_code, answer.json()["state"]) == (200, "completed")
+        completed_s = time.monotonic() - began
+        assert completed_s < lease_s / 2
+        async for event in sessions:
+            if isinstance(event, SessionChanged) and event.session.state is SessionState.COMPLETED:
+                break
+        figure(f"completed in {completed_s:.1f} s, though its owner stood still")
+        first.process.send_signal(signal.SIGCONT)
+        asking.cancel()
 
 
 class Chatting:

@@ -10,10 +10,10 @@ from support.recorded_agents import echoing_graph, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 from support.step_agents import Steps
 
-from agentic_backend.errors import AgenticError, AssignmentClosed, AssignmentNotOpen
+from agentic_backend.errors import AgenticError, AssignmentClosed, AssignmentNotOpen, StoreUnavailable
 from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 
 ESSAY = {"assignment": "essay"}
 OPEN = "available_at: 2000-01-01T08:00:00Z, closes_at: 2999-01-01T08:00:00+01:00"
@@ -61,6 +61,26 @@ async def test_what_was_asked_before_is_still_answered(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, agents, policies=hours(tmp_path, CLOSED)) as sessions:
         again = await sessions.begin("hello", session_id=first["session_id"], client_exchange_id="x")
         assert again.exchange_id == first["exchange_id"]
+
+
+@pytest.mark.parametrize("word", ["hello", "quit"])
+async def test_what_was_begun_but_never_ran_ends_when_it_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    """The store's answer got lost, and the assignment has closed since."""
+    closes = "closes_at: 2500-01-01T08:00:00Z"
+    async with open_sessions(tmp_path, {"echo": echoing_graph()}, policies=hours(tmp_path, closes)) as sessions:
+        session_id = (await sessions.ask("hello", scope=ESSAY))[-1]["session_id"]
+        sessions.store.lose_next_answer("begin_exchange")
+        with pytest.raises(StoreUnavailable):
+            await sessions.begin(word, session_id=session_id, client_exchange_id="x")
+        now = sessions.store.real.now
+        monkeypatch.setattr(sessions.store.real, "now", lambda: now().replace(year=2501))
+        final = (await sessions.ask(word, session_id=session_id, client_exchange_id="x"))[-1]
+        assert (final["status"], final["error"]["code"]) == ("error", "assignment_closed")
+        state = SessionState.COMPLETED if word == "quit" else SessionState.ACTIVE
+        session = await sessions.session(session_id)
+        assert (session.active_exchange_id, session.state) == (None, state)
 
 
 async def test_a_decision_is_refused_and_the_exchange_waits_on(tmp_path: Path) -> None:

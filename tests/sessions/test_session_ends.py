@@ -15,7 +15,7 @@ from langgraph.types import interrupt
 from services.mongodb import fresh_database
 from support.connected_sessions import connected
 from support.held_agents import Hold, held_graph
-from support.recorded_agents import echoing_graph, entry_of
+from support.recorded_agents import echoing_graph, entry_of, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import CompiledGraph
@@ -205,6 +205,39 @@ async def test_completing_and_deleting_tell_of_the_end_once(tmp_path: Path, mong
         await sessions.service.delete(USER, first)
         await sessions.service.delete(USER, second)
     assert ended == [first, second]
+
+
+@asynccontextmanager
+async def with_a_still_owner(directory: Path, ended: Ended) -> AsyncIterator[tuple[Sessions, str, str]]:
+    """An instance, and a session of which another one runs an exchange that nothing stops: both by their ids."""
+    hold = Hold()
+    async with open_sessions(directory, {"held": held_graph(hold)}, alone=False) as owner:
+        log = await owner.begin("hello")
+        await eventually(lambda: hold.held)
+        assert log.session_id is not None
+        async with open_sessions(directory, {"held": held_graph(hold)}, on_ended=ended, alone=False) as other:
+            yield other, log.session_id, log.exchange_id
+        hold.released.set()
+        await owner.idle(log.session_id)
+
+
+async def test_completing_does_not_wait_for_an_owner_that_stands_still(
+    tmp_path: Path, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_service, "_STOP_AT_ONCE_S", 0.1)
+    async with with_a_still_owner(tmp_path, ended) as (sessions, session_id, _):
+        completed = await sessions.service.complete(USER, session_id)
+        assert (completed.state, completed.active_exchange_id is None) == (SessionState.COMPLETED, False)
+        assert ended == [session_id]
+
+
+async def test_an_end_is_told_though_nobody_waits_for_it(tmp_path: Path, ended: Ended) -> None:
+    async with with_a_still_owner(tmp_path, ended) as (sessions, session_id, exchange_id):
+        completing = asyncio.create_task(sessions.service.complete(USER, session_id))
+        await eventually(lambda: (log := sessions.relay.find(exchange_id)) is not None and log.is_followed)
+        completing.cancel()
+        await asyncio.wait({completing})
+        assert ended == [session_id]
 
 
 async def test_a_submission_finds_a_session_that_is_used_while_it_looks(

@@ -361,7 +361,7 @@ def _authenticator(settings: AuthSettings, kpi: Kpi) -> AbstractAsyncContextMana
     from agentic_backend.auth.keycloak import keycloak_authenticator
 
     check = partial(kpi.connections.token_check, "renewal")
-    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_up, check)
+    return keycloak_authenticator(settings.keycloak, kpi.dependencies.keycloak_away, check)
 
 
 def _origin(name: str, port: int) -> str:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+from typing import Literal
 
 # The longest text of an exception that is told.
 LONGEST_TEXT = 2_000
@@ -40,10 +41,44 @@ _CERTIFICATE = re.compile(
     r"|unable to verify the first certificate|invalid CA certificate|Hostname mismatch|IP address mismatch)"
 )
 _NO_ISSUER = "unable to get local issuer certificate"
+_TLS = re.compile(r"\[SSL: ([A-Z0-9_]{1,80})\]")
 _MISMATCH = re.compile(r", certificate is not valid for '([^']{1,253})'")
 _HOST = re.compile(r"[\w.:-]{1,253}")
 # They name files and directories of certificates, for OpenSSL and httpx, and for requests.
 _TRUSTED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+Away = Literal[
+    "unreachable",
+    "unknown_host",
+    "no_answer",
+    "tls",
+    "certificate",
+    "refused_credentials",
+    "no_permission",
+    "not_found",
+    "read_only",
+    "full",
+    "refuses_writes",
+    "server_error",
+    "other",
+]
+"""Why a dependency is away; docs/metrics.md says what each is."""
+
+_AWAY: dict[int, Away] = {
+    errno.ECONNREFUSED: "unreachable",
+    errno.ECONNRESET: "unreachable",
+    errno.ECONNABORTED: "unreachable",
+    errno.EPIPE: "unreachable",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.ENETUNREACH: "unreachable",
+    errno.ETIMEDOUT: "no_answer",
+    errno.EACCES: "no_permission",
+    errno.EPERM: "no_permission",
+    errno.EROFS: "read_only",
+    errno.ENOSPC: "full",
+    errno.EDQUOT: "full",
+}
 
 
 def causes_of(error: BaseException, most: int = MOST_CAUSES) -> Iterator[BaseException]:
@@ -79,6 +114,28 @@ def summary_of(error: BaseException, *, with_host: bool = True) -> str:
 def reason_of(error: OSError) -> str:
     """Why a command or the server can't go on: the file or address and the system's words; else as `summary_of`."""
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else summary_of(error)
+
+
+def away_reason_of(error: BaseException, otherwise: Away = "other") -> Away:
+    """Why a dependency is away, as the system errors say that `error` comes from; `otherwise` if they don't.
+
+    What the dependency itself answered is for its own room to read.
+    """
+    causes = list(causes_of(error))
+    words = "; ".join(system_words_in(causes))
+    if "certificate verify failed" in words:
+        return "certificate"
+    if "TLS: " in words:
+        return "tls"
+    for number in map(int, _NUMBER.findall(words)):
+        if number < 0:
+            return "unknown_host"
+        if number in _AWAY:
+            return _AWAY[number]
+    # Last, as a caller's own timeout says less than what it was waiting for.
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return "no_answer"
+    return "unreachable" if any(isinstance(cause, ConnectionError) for cause in causes) else otherwise
 
 
 def system_words_of(error: BaseException) -> str | None:
@@ -147,6 +204,8 @@ def _typed_words_of(error: BaseException) -> str | None:
     text = raw_text_of(error)[:LONGEST_TEXT]
     if (certificate := _CERTIFICATE.search(text)) is not None:
         return certificate[0]
+    if (tls := _TLS.search(text)) is not None:
+        return f"TLS: {tls[1].replace('_', ' ').lower()}"
     number = _NUMBER.search(text)
     return _numbered(int(number[1])) if number is not None else None
 

@@ -206,7 +206,7 @@ async def test_no_secret_of_a_realm_reaches_anybody_though_the_realm_quotes_it(t
         sent = {form["client_secret"] for form in realm.token_forms}
     assert sent == {CANARIES["realm-client"], CANARIES["realm-exchange"]}, "the realm has got both"
     refusals = [line for line in log_lines(server.stderr) if line["message"] == "Keycloak gave no tokens"]
-    assert refusals and all("[redacted]" in line["reason"] for line in refusals)
+    assert refusals and all("[redacted]" in line["error"] for line in refusals)
     assert found(server.stdout + server.stderr + "".join(shown)) == []
     assert found(stored_bytes(tmp_path / "data").decode("latin-1")) == []
 

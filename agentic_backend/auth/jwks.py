@@ -15,6 +15,7 @@ from jwt import PyJWK
 
 from agentic_backend.backoff import backoff
 from agentic_backend.errors import AuthUnavailable
+from agentic_backend.system_errors import Away
 
 log = logging.getLogger(__name__)
 
@@ -24,21 +25,25 @@ STALE_AT_MOST_S = 86_400.0
 
 
 class KeysUnavailable(Exception):
-    """The keys can't be fetched; the text says why."""
+    """The keys can't be fetched; the text says why, `why` in one word."""
+
+    def __init__(self, text: str, why: Away = "other") -> None:
+        super().__init__(text)
+        self.why = why
 
 
 class JwksCache:
     def __init__(
         self,
         fetch: Callable[[], Awaitable[Mapping[str, PyJWK]]],
-        observe: Callable[[bool], None] = lambda fetched: None,
+        observe: Callable[[Away | None], None] = lambda why: None,
         *,
         clock: Callable[[], float] = time.monotonic,
         refresh_s: float = REFRESH_S,
     ) -> None:
         """`fetch` returns the keys by their ids, or raises KeysUnavailable; it has its own timeouts.
 
-        `observe` is called after each fetch with whether it succeeded.
+        `observe` is called after each fetch with why it failed; None if it succeeded.
         """
         self._fetch = fetch
         self._observe = observe
@@ -49,8 +54,8 @@ class JwksCache:
         self._keys: Mapping[str, PyJWK] = {}
         # Times of the last successful fetch, and of the last start of a fetch.
         self._fetched_at = self._asked_at = 0.0
-        # Whether the last fetch failed.
-        self._is_failing = False
+        # Why the last fetch failed; None if it did not.
+        self._away_for: Away | None = None
         # The delays after failures, and the present one.
         self._delays, self._retry_s = backoff(FIRST_RETRY_S, ASK_AGAIN_S), 0.0
         # The running fetch; several callers may wait for it.
@@ -99,17 +104,18 @@ class JwksCache:
         try:
             self._keys = await self._fetch()
         except KeysUnavailable as error:
-            self._is_failing, self._retry_s = True, next(self._delays)
+            self._away_for, self._retry_s = error.why, next(self._delays)
             age_s = round(self._clock() - self._fetched_at) if self._keys else None
-            log.warning("signing keys not fetched", extra={"reason": str(error), "age_of_known_keys_s": age_s})
+            told = {"reason": error.why, "error": str(error), "age_of_known_keys_s": age_s}
+            log.warning("signing keys not fetched", extra=told)
         else:
-            if self._is_failing:
+            if self._away_for is not None:
                 log.info("signing keys fetched again")
-            self._fetched_at, self._is_failing = self._clock(), False
+            self._fetched_at, self._away_for = self._clock(), None
             self._delays = backoff(FIRST_RETRY_S, ASK_AGAIN_S)
         finally:
             self._fetching = None
-        self._observe(not self._is_failing)
+        self._observe(self._away_for)
 
     async def _refresh(self) -> None:
         while True:
@@ -122,7 +128,7 @@ class JwksCache:
                 await self._fetched()
 
     def _pause_s(self) -> float:
-        if not self._is_failing:
+        if self._away_for is None:
             return self._refresh_s
         # Without keys retry soon, so that a server that started before Keycloak is ready shortly after it.
         return ASK_AGAIN_S if self.ready else self._retry_s

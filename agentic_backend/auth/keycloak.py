@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from agentic_backend.auth.access_token import AccessTokenVerifier
 from agentic_backend.auth.jwks import JwksCache
@@ -11,6 +12,7 @@ from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import Forbidden, TokenExpired, Unauthenticated
+from agentic_backend.system_errors import Away
 
 
 class KeycloakAuthenticator:
@@ -59,16 +61,17 @@ class KeycloakAuthenticator:
 @asynccontextmanager
 async def keycloak_authenticator(
     settings: KeycloakSettings,
-    observe: Callable[[bool], None],
+    observe: Callable[[str, Away | None], None],
     check: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> AsyncIterator[KeycloakAuthenticator]:
     """An authenticator that keeps its keys fresh while the context is open.
 
-    `observe` is called after each fetch with whether it succeeded. The context opens even if Keycloak can't be reached;
-    the authenticator is ready once it can. A renewed token is checked inside a context of `check`.
+    `observe` is called after each fetch (`keys`) with why it failed, None if it succeeded; and after a `refresh` or
+    `exchange` of tokens with whether the client was refused. The context opens even if Keycloak can't be reached; the
+    authenticator is ready once it can. A renewed token is checked inside a context of `check`.
     """
-    realm = await asyncio.to_thread(KeycloakRealm, settings)
-    keys = JwksCache(realm.keys, observe)
+    realm = await asyncio.to_thread(KeycloakRealm, settings, observe)
+    keys = JwksCache(realm.keys, partial(observe, "keys"))
     try:
         await keys.open()
         yield KeycloakAuthenticator(AccessTokenVerifier(settings), keys, realm, check)

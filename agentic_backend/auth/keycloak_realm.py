@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from jwt import PyJWK, PyJWKSet, PyJWTError
@@ -22,7 +22,7 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
 from agentic_backend.loop_load import served_timeout
-from agentic_backend.system_errors import summary_of, system_words_of
+from agentic_backend.system_errors import Away, away_reason_of, summary_of, system_words_of
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,13 @@ class _TokenAnswer(BaseModel):
 
 
 class KeycloakRealm:
-    def __init__(self, settings: KeycloakSettings) -> None:
-        """Blocks: its HTTP clients read certificates."""
+    def __init__(
+        self, settings: KeycloakSettings, observe: Callable[[str, Away | None], None] = lambda call, why: None
+    ) -> None:
+        """Blocks: its HTTP clients read certificates. `observe` is called after a `refresh` or `exchange` that shows
+        whether the client is refused.
+        """
+        self._observe = observe
         # The issuer that the realm must name.
         self._issuer = settings.realm_url
         # Whether its discovery document has named it; checked once.
@@ -59,7 +64,7 @@ class KeycloakRealm:
                     self._check_issuer(await self._client.a_well_known())
                 key_set = PyJWKSet.from_dict(await self._client.a_certs())
         except (TimeoutError, KeycloakError) as error:
-            raise KeysUnavailable(_reason(error)) from error
+            raise KeysUnavailable(_reason(error), _why_away(error)) from error
         except (PyJWTError, TypeError, ValueError, AttributeError) as error:
             raise KeysUnavailable("the answer is not that of a realm") from error
         keys = {key.key_id: key for key in key_set.keys if key.key_id and key.public_key_use in (None, "sig")}
@@ -69,11 +74,11 @@ class KeycloakRealm:
 
     async def refresh(self, refresh_token: str) -> Tokens:
         """Newer tokens of the same user. Raises Unauthenticated, or AuthUnavailable if Keycloak can't be reached."""
-        return await self._tokens(self._client.a_refresh_token(refresh_token))
+        return await self._tokens("refresh", self._client.a_refresh_token(refresh_token))
 
     async def exchange(self, access_token: str, audience: str) -> Tokens:
         """A token for `audience` (RFC 8693). Raises as `refresh` does."""
-        return await self._tokens(_exchange(self._exchange_client, access_token, audience))
+        return await self._tokens("exchange", _exchange(self._exchange_client, access_token, audience))
 
     async def aclose(self) -> None:
         for client in {self._client, self._exchange_client}:
@@ -85,15 +90,23 @@ class KeycloakRealm:
             raise KeysUnavailable(f"the realm calls itself {issuer!r}, auth.keycloak.realm_url says {self._issuer!r}")
         self._is_issuer_checked = True
 
-    async def _tokens(self, call: Awaitable[object]) -> Tokens:
+    async def _tokens(self, name: str, call: Awaitable[object]) -> Tokens:
         try:
             async with served_timeout(CALL_TIMEOUT_S):
                 answer = _TokenAnswer.model_validate(await call)
         except (TimeoutError, KeycloakError, TypeError, ValidationError) as error:
-            log.warning("Keycloak gave no tokens", extra={"reason": _reason(error)})
-            if isinstance(error, KeycloakError) and 400 <= (error.response_code or 0) < 500:
+            why, status = _why_away(error), getattr(error, "response_code", None) or 0
+            log.warning("Keycloak gave no tokens", extra={"reason": why, "error": _reason(error)})
+            # That it is away is known of the keys alone: for long nobody may renew a token, so nothing would end it.
+            if why == "refused_credentials":
+                self._observe(name, why)
+            elif status == 400:
+                # It looks at the client before the token.
+                self._observe(name, None)
+            if 400 <= status < 500:
                 raise Unauthenticated("Keycloak did not accept the token; sign in again.") from error
             raise AuthUnavailable("Keycloak can't be reached at the moment; try again soon.") from error
+        self._observe(name, None)
         expires_at = time.time() + answer.expires_in if answer.expires_in is not None else None
         return Tokens(answer.access_token, answer.refresh_token, expires_at)
 
@@ -129,9 +142,29 @@ def _reason(error: Exception) -> str:
         return "the answer is not that of a realm"
     if error.response_code is None:
         return f"no connection: {summary_of(error)}" if system_words_of(error) else "no connection"
+    return f"HTTP {error.response_code} {_oauth_error(error)}".rstrip()
+
+
+def _why_away(error: Exception) -> Away:
+    """Why Keycloak did not serve a call, in one word."""
+    if not isinstance(error, KeycloakError) or error.response_code is None:
+        return away_reason_of(error, "unreachable" if isinstance(error, KeycloakError) else "other")
+    match error.response_code, _oauth_error(error):
+        case (400 | 401, "invalid_client" | "unauthorized_client") | (401, ""):
+            # The client's secret is wrong, or it may not ask so.
+            return "refused_credentials"
+        case 403, _:
+            return "no_permission"
+        case 404, _:
+            return "not_found"
+        case status, _ if status >= 500:
+            return "server_error"
+    return "other"
+
+
+def _oauth_error(error: KeycloakError) -> str:
     try:
         code = json.loads(error.response_body or b"")["error"]
     except (ValueError, TypeError, KeyError):
-        code = ""
-    known = code if isinstance(code, str) and _OAUTH_ERROR.fullmatch(code) else ""
-    return f"HTTP {error.response_code} {known}".rstrip()
+        return ""
+    return code if isinstance(code, str) and _OAUTH_ERROR.fullmatch(code) else ""

@@ -19,7 +19,6 @@ from redis.backoff import NoBackoff
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.kpi.dependencies import Away
 from agentic_backend.relay.broadcast import Listener, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -27,7 +26,7 @@ from agentic_backend.relay.redis_heartbeat import RedisHeartbeat, why_away
 from agentic_backend.relay.redis_messages import control_channel_of
 from agentic_backend.relay.redis_mirrors import RedisMirrors
 from agentic_backend.relay.redis_publisher import RedisPublisher
-from agentic_backend.system_errors import summary_of
+from agentic_backend.system_errors import Away, summary_of
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +189,7 @@ class RedisBroadcast:
             self._away_for = why
             # Not the error's text, which may quote the URL.
             told = {"reason": why, "error": summary_of(error)}
-            log.warning("the broadcast is away", extra=told, exc_info=error if why == "failed" else None)
+            log.warning("the broadcast is away", extra=told, exc_info=error if why == "other" else None)
 
 
 @asynccontextmanager

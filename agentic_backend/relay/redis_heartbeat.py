@@ -21,9 +21,9 @@ from redis.exceptions import TimeoutError as TookTooLong
 
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.kpi.dependencies import Away
 from agentic_backend.loop_load import served_timeout
 from agentic_backend.relay.redis_timing import timed
+from agentic_backend.system_errors import Away, away_reason_of
 
 # Also the time in which a broken connection is noticed.
 _BEAT_EVERY_S = 1.0
@@ -87,6 +87,6 @@ def why_away(error: BaseException) -> Away:
         case TookTooLong() | TimeoutError():
             return "no_answer"
         case RedisError() | OSError():
-            return "unreachable"
+            return away_reason_of(error, "unreachable")
         case _:
-            return "failed"
+            return "other"

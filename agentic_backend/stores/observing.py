@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.system_errors import Away
 from agentic_backend.tracing.spans import CLIENT, spanned
 
 log = logging.getLogger(__name__)
@@ -16,9 +17,9 @@ SLOW_S = 0.25
 
 Kind = Literal["read", "write"]
 
-Observer = Callable[[str, Kind, float, bool], None]
-"""Called after each operation of a store with its name, what it does, its duration in seconds, and whether the store
-answered."""
+Observer = Callable[[str, Kind, float, Away | None], None]
+"""Called after each operation of a store with its name, what it does, its duration in seconds, and why the store did
+not answer; None if it did."""
 
 # The operations of all stores that may change something; the others only read.
 _WRITES = frozenset(
@@ -83,22 +84,27 @@ def ignore() -> None:
 
 
 @contextmanager
-def observed(observe: Observer | None, operation: str, system: str) -> Iterator[None]:
-    """Report the operation in this context to `observe`, and to the trace; `system` is the kind of the database."""
-    began, answered = time.perf_counter(), True
+def observed(
+    observe: Observer | None, operation: str, system: str, why_away: Callable[[BaseException], Away]
+) -> Iterator[None]:
+    """Report the operation in this context to `observe`, and to the trace; `system` is the kind of the database.
+
+    `why_away` reads the error of the driver's that a StoreUnavailable comes from.
+    """
+    began, why = time.perf_counter(), None
     try:
         with spanned(operation, CLIENT, {"db.system.name": system, "db.operation.name": operation}):
             yield
-    except StoreUnavailable:
-        answered = False
+    except StoreUnavailable as error:
+        why = why_away(error.__cause__ or error)
         raise
     finally:
         took_s = time.perf_counter() - began
-        if took_s > SLOW_S and answered:
+        if took_s > SLOW_S and why is None:
             # What fails is told with its reason.
             log.warning("store answers late", extra={"operation": operation, "took_ms": round(took_s * 1000)})
         if observe is not None:
-            observe(operation, kind_of(operation), took_s, answered)
+            observe(operation, kind_of(operation), took_s, why)
 
 
 def kind_of(operation: str) -> Kind:

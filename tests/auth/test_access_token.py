@@ -23,7 +23,7 @@ DAY_S = 86_400
 
 async def user_of(realm: SigningRealm, token: str, **changes: object) -> User:
     wanted = realm.settings.model_copy(update=changes)
-    async with keycloak_authenticator(wanted, lambda up: None) as authenticator:
+    async with keycloak_authenticator(wanted, lambda call, why: None) as authenticator:
         return await authenticator.authenticate(token)
 
 
@@ -107,7 +107,7 @@ WRONG: dict[str, Callable[[SigningRealm], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 async def test_a_wrong_token_is_refused(realm: SigningRealm, name: str) -> None:
-    async with keycloak_authenticator(realm.settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(realm.settings, lambda call, why: None) as authenticator:
         with pytest.raises(AgenticError) as caught:
             await authenticator.authenticate(WRONG[name](realm))
         error = caught.value
@@ -135,7 +135,7 @@ OUTCOMES = {
 
 @pytest.mark.parametrize(("name", "outcome"), OUTCOMES.items())
 async def test_the_operator_is_told_why_and_the_client_is_not(realm: SigningRealm, name: str, outcome: str) -> None:
-    async with keycloak_authenticator(realm.settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(realm.settings, lambda call, why: None) as authenticator:
         with pytest.raises(Unauthenticated) as caught:
             await authenticator.authenticate(WRONG[name](realm))
     assert (caught.value.reason, caught.value.content) == (outcome, Unauthenticated.default)
@@ -231,6 +231,6 @@ def test_whatever_is_sent_is_a_key_id_or_refused(token: str) -> None:
 
 
 async def test_an_authenticator_lets_nobody_in_without_a_token(realm: SigningRealm) -> None:
-    async with keycloak_authenticator(realm.settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(realm.settings, lambda call, why: None) as authenticator:
         assert isinstance(authenticator, KeycloakAuthenticator)
         assert authenticator.anonymous is None

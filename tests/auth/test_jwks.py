@@ -19,6 +19,7 @@ from agentic_backend.auth.jwks import ASK_AGAIN_S, REFRESH_S, STALE_AT_MOST_S, J
 from agentic_backend.auth.keycloak import KeycloakAuthenticator
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
+from agentic_backend.system_errors import Away
 
 
 class Clock:
@@ -121,7 +122,7 @@ async def test_keys_are_refreshed_in_the_background(realm: SigningRealm) -> None
 
 
 async def test_known_keys_stay_good_for_a_day(realm: SigningRealm, clock: Clock) -> None:
-    observed: list[bool] = []
+    observed: list[Away | None] = []
     async with opened(realm, clock, observe=observed.append) as cache:
         realm.answer = refuse
         for _ in range(20):
@@ -129,7 +130,7 @@ async def test_known_keys_stay_good_for_a_day(realm: SigningRealm, clock: Clock)
             assert await cache.key("second") is None
             assert await cache.key("first") is not None
             assert cache.ready
-        assert observed == [True] + 20 * [False]
+        assert observed == [None] + 20 * ["server_error"]
         clock.now += 20
         assert not cache.ready
         with pytest.raises(AuthUnavailable) as caught:
@@ -139,7 +140,7 @@ async def test_known_keys_stay_good_for_a_day(realm: SigningRealm, clock: Clock)
         clock.now += ASK_AGAIN_S
         assert await cache.key("second") is None
         assert await cache.key("first") is not None and cache.ready
-        assert observed[-1] is True
+        assert observed[-1] is None
 
 
 async def test_who_starts_before_the_realm_does_is_ready_soon_after_it(realm: SigningRealm) -> None:
@@ -214,7 +215,7 @@ async def test_a_realm_of_another_name_gives_no_keys(
         async with opened(realm, clock) as cache:
             assert not cache.ready
     assert realm.requests["certs"] == 0
-    [reason] = [getattr(record, "reason", "") for record in caplog.records if "keys" in record.message]
+    [reason] = [getattr(record, "error", "") for record in caplog.records if "keys" in record.message]
     assert realm.issuer in reason and realm.url in reason
 
 

@@ -31,7 +31,7 @@ def own_keycloak(tmp_path: Path) -> Iterator[Keycloak]:
 @asynccontextmanager
 async def opened(keycloak: Keycloak, **settings: object) -> AsyncIterator[KeycloakAuthenticator]:
     values = {"realm_url": keycloak.realm_url, "audience": SERVER_CLIENT, **settings}
-    async with keycloak_authenticator(KeycloakSettings.model_validate(values), lambda up: None) as authenticator:
+    async with keycloak_authenticator(KeycloakSettings.model_validate(values), lambda call, why: None) as authenticator:
         yield authenticator
 
 

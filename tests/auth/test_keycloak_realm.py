@@ -27,7 +27,7 @@ REFRESH, SUBJECT = "opaque.refresh.11", "opaque.subject.22"
 
 @pytest.fixture
 async def authenticator(realm: SigningRealm) -> AsyncIterator[KeycloakAuthenticator]:
-    async with keycloak_authenticator(realm.settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(realm.settings, lambda call, why: None) as authenticator:
         yield authenticator
 
 
@@ -67,7 +67,7 @@ async def test_the_newer_tokens_must_be_the_same_users_and_right(
 async def test_a_user_who_has_lost_a_role_gets_no_newer_token(realm: SigningRealm) -> None:
     settings = realm.settings.model_copy(update={"required_roles": ("analyst",)})
     lost = {"realm_access": {"roles": []}}, {"exp": int(time.time()) - 60}
-    async with keycloak_authenticator(settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(settings, lambda call, why: None) as authenticator:
         for claims, problem in zip(lost, ("You lack a role", "has expired"), strict=True):
             realm.token_answer = {"access_token": realm.sign(**claims)}
             with pytest.raises(Unauthenticated, match=problem):
@@ -96,7 +96,7 @@ async def test_an_exchange_asks_for_an_access_token_of_the_audience(realm: Signi
 async def test_a_confidential_client_shows_its_secret(realm: SigningRealm) -> None:
     realm.token_answer = {"access_token": realm.sign()}
     settings = realm.settings.model_copy(update={"client_secret": "s3cret"})
-    async with keycloak_authenticator(settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(settings, lambda call, why: None) as authenticator:
         await authenticator.refresh(REFRESH, "alice-id")
         await authenticator.exchange(SUBJECT, "tools")
     assert [(form["client_id"], form["client_secret"]) for form in realm.token_forms] == [(CLIENT, "s3cret")] * 2
@@ -163,5 +163,5 @@ async def test_the_server_may_reach_the_realm_at_another_address_than_browsers(r
     inside, realm.url = realm.url, "https://login.example.org/realms/tests"
     realm.issuer = realm.url
     settings = realm.settings.model_copy(update={"internal_url": inside})
-    async with keycloak_authenticator(settings, lambda up: None) as authenticator:
+    async with keycloak_authenticator(settings, lambda call, why: None) as authenticator:
         assert (await authenticator.authenticate(realm.sign())).id == "alice-id"

@@ -8,6 +8,8 @@ import httpx
 import jwt
 from gameday.fault import Fault
 from gameday.site import Site
+from gameday.sites import EXPIRED, GOOD
+from starlette.responses import JSONResponse, Response
 from support.chat_client import chat
 from support.rest_client import plain_http
 from websockets.exceptions import InvalidStatus
@@ -17,6 +19,8 @@ from agentic_backend.event_loop import running
 OTHER_ORIGIN = "https://chat.example.org"
 ASK = ("words 3 0", None)
 PANEL = ("overview.json", "Dependencies")
+AWAY_FOR = ("stores.json", "Why a dependency is away")
+SIGNED_IN_FELT = "Nothing for a day, whose tokens are signed with keys that are known; signing in and renewals fail."
 RUNBOOK = "signing keys not fetched"
 
 
@@ -29,11 +33,9 @@ async def dead_at_start(site: Site) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def dead_later(site: Site) -> AsyncIterator[None]:
-    """The realm goes away; a stranger brings a token of a key that the server has to ask it for."""
-    assert site.token is not None
+async def strangers(site: Site) -> AsyncIterator[None]:
+    """A stranger brings a token of a key that the server has to ask the realm for; it is not among those known."""
     unknown = jwt.encode({}, "s" * 32, headers={"kid": "unknown"})
-
     statuses: set[int] = set()
 
     async def come() -> None:
@@ -44,10 +46,40 @@ async def dead_later(site: Site) -> AsyncIterator[None]:
                     statuses.add((await http.get("/agentic/v1/sessions")).status_code)
                 await asyncio.sleep(1)
 
-    async with site.lines["realm"].refused(), running(come()):
+    async with running(come()):
         yield
-    # Its key is not among those that are known.
     assert statuses == {401}
+
+
+@asynccontextmanager
+async def dead_later(site: Site) -> AsyncIterator[None]:
+    async with site.lines["realm"].refused(), strangers(site):
+        yield
+
+
+@asynccontextmanager
+async def expired_certificate(site: Site) -> AsyncIterator[None]:
+    line = site.lines["realm"]
+    await line.present(site.directory / EXPIRED)
+    try:
+        async with strangers(site):
+            yield
+    finally:
+        await line.present(site.directory / GOOD)
+
+
+@asynccontextmanager
+async def realm_gone(site: Site) -> AsyncIterator[None]:
+    async def answer() -> Response:
+        return JSONResponse({"error": "Realm does not exist"}, 404, {"connection": "close"})
+
+    assert site.keycloak is not None
+    site.keycloak.answer = answer
+    try:
+        async with strangers(site):
+            yield
+    finally:
+        site.keycloak.answer = None
 
 
 def told(**settings: str) -> Callable[[Site], AbstractAsyncContextManager[None]]:
@@ -118,7 +150,7 @@ REALM_FAULTS = [
         panel=PANEL,
         runbook=RUNBOOK,
         log=RUNBOOK,
-        fields={"reason": "no connection"},
+        fields={"reason": "unreachable"},
         felt="Nobody gets in: 503 `auth_unavailable`.",
         ask=ASK,
         outcome="503 auth_unavailable",
@@ -132,8 +164,32 @@ REALM_FAULTS = [
         panel=PANEL,
         runbook=RUNBOOK,
         log=RUNBOOK,
-        fields={"reason": "no connection", "age_of_known_keys_s": r"\d+"},
-        felt="Nothing for a day, whose tokens are signed with keys that are known; signing in and renewals fail.",
+        fields={"reason": "unreachable", "age_of_known_keys_s": r"\d+"},
+        felt=SIGNED_IN_FELT,
+        ask=ASK,
+    ),
+    Fault(
+        name="Keycloak's certificate expired",
+        site="realm",
+        inject=expired_certificate,
+        alert="KeycloakAway",
+        panel=AWAY_FOR,
+        runbook="renew Keycloak's, or its proxy's",
+        log=RUNBOOK,
+        fields={"reason": "certificate", "error": "certificate has expired"},
+        felt=SIGNED_IN_FELT,
+        ask=ASK,
+    ),
+    Fault(
+        name="realm gone",
+        site="realm",
+        inject=realm_gone,
+        alert="KeycloakAway",
+        panel=AWAY_FOR,
+        runbook="the realm is gone",
+        log=RUNBOOK,
+        fields={"reason": "not_found", "error": "HTTP 404"},
+        felt=SIGNED_IN_FELT,
         ask=ASK,
     ),
 ]

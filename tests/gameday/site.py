@@ -19,6 +19,7 @@ from support.ports import free_port
 from support.providers.model_server import ModelServer
 from support.rest_client import plain_http
 from support.server_process import ServerProcess, command
+from support.signing_realm import SigningRealm
 from support.skewed_clock import SkewedClock
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
@@ -42,6 +43,7 @@ class Site:
     token: Callable[[], str] | None = None
     lines: dict[str, FaultyLine] = field(default_factory=dict)
     """The ways to the neighbours that are reached over a relay, by the neighbour's name."""
+    keycloak: SigningRealm | None = None
     mcp: Program | None = None
     clock: SkewedClock | None = None
     disk: Path | None = None

@@ -12,9 +12,11 @@ from gameday.site import Site
 from services.mcp_echo import EchoServer
 from services.mongodb import fresh_database
 from services.redis import Redis
+from support.certificates import certificate
 from support.fault_agents import MCP_ENTRY, write_catalog
 from support.faulty_line import faulty_line
 from support.providers.model_server import model_server
+from support.refusing_mongodb import sign_in_line
 from support.signing_realm import signing_realm
 from support.skewed_clock import SkewedClock
 
@@ -22,6 +24,7 @@ from agentic_backend.stores.mongo import MongoStore
 
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
 TOOL_TIMEOUT_S, MODEL_TIMEOUT_S, MODEL_TIMEOUT_IN_FULL_S = 2, 5, 75
+GOOD, EXPIRED = "good.pem", "expired.pem"
 _DISK = "size=64m,mode=700"
 _OPEN_S = 90
 
@@ -73,16 +76,20 @@ async def fleet(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[S
     try:
         async with (
             model_server() as provider,
-            faulty_line(mongodb) as to_store,
+            sign_in_line(mongodb) as to_store,
             faulty_line(redis.port) as to_redis,
             database(mongodb) as url,
         ):
-            store = url.replace(f":{mongodb}/", f":{to_store.port}/")
             site = Site(
                 directory,
                 in_full,
                 provider,
-                ["--store", store, "--broadcast", f"redis://127.0.0.1:{to_redis.port}/0"],
+                [
+                    "--store",
+                    to_store.url(url.rpartition("/")[2]),
+                    "--broadcast",
+                    f"redis://127.0.0.1:{to_redis.port}/0",
+                ],
                 {"AGENTIC_STORE__TIMEOUT_S": "4"},
                 lines={"store": to_store, "broadcast": to_redis},
                 clock=SkewedClock(directory / "clock", 0),
@@ -120,16 +127,22 @@ async def pair(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Si
 
 @asynccontextmanager
 async def realm(directory: Path, in_full: bool, mongodb: int) -> AsyncIterator[Site]:
-    """A server whose users sign in; the realm is reached over a line."""
+    """A server whose users sign in; the realm is reached over a line, with TLS."""
     write_catalog(directory)
+    good, expired = certificate(directory / GOOD), certificate(directory / EXPIRED, is_expired=True)
+    trusted = directory / "trusted.pem"
+    trusted.write_bytes(good.read_bytes() + expired.read_bytes())
     async with (
         model_server() as provider,
         signing_realm() as keycloak,
         faulty_line(int(keycloak.url.split(":")[2].split("/")[0])) as line,
     ):
-        keycloak.url = keycloak.issuer = keycloak.url.replace(f":{line.target}/", f":{line.port}/")
+        await line.present(good)
+        keycloak.url = keycloak.issuer = f"https://127.0.0.1:{line.port}/realms/{keycloak.url.rpartition('/')[2]}"
         environment = {"AGENTIC_AUTH__MODE": "keycloak", "AGENTIC_AUTH__KEYCLOAK__REALM_URL": keycloak.url}
+        environment["SSL_CERT_FILE"] = str(trusted)
         site = Site(directory, in_full, provider, (), environment, token=keycloak.sign, lines={"realm": line})
+        site.keycloak = keycloak
         async with site.running():
             yield site
 

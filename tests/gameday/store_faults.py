@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from gameday.fault import Fault
 from gameday.site import Site
 from redis.asyncio import Redis
+from support.refusing_mongodb import SignInLine
 
 # More than the alerts call slow, and less than the server gives up.
 STORE_LATE_S, REDIS_LATE_S = 0.3, 0.3
@@ -58,6 +59,14 @@ async def password_changed(site: Site) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def store_password_changed(site: Site) -> AsyncIterator[None]:
+    line = site.lines["store"]
+    assert isinstance(line, SignInLine)
+    async with line.another_password():
+        yield
+
+
+@asynccontextmanager
 async def clock_set_wrong(site: Site) -> AsyncIterator[None]:
     assert site.clock is not None
     site.clock.ahead_s = AHEAD_S
@@ -76,7 +85,7 @@ STORE_FAULTS = [
         panel=DEPENDENCIES,
         runbook="the server is down",
         log="MongoDB failed",
-        fields={"reason": "AutoReconnect|ConnectionFailure|ServerSelectionTimeoutError"},
+        fields={"reason": "unreachable"},
         felt=REFUSED_FELT,
         ask=ASK,
         outcome="store_unavailable",
@@ -90,7 +99,21 @@ STORE_FAULTS = [
         panel=DEPENDENCIES,
         runbook="a firewall drops packets",
         log="MongoDB failed",
-        fields={"reason": "Timeout"},
+        fields={"reason": "no_answer"},
+        felt=REFUSED_FELT,
+        ask=ASK,
+        outcome="store_unavailable",
+        ready="store_unavailable",
+    ),
+    Fault(
+        name="MongoDB with another password",
+        site="fleet",
+        inject=store_password_changed,
+        alert="StoreAway",
+        panel=AWAY_FOR,
+        runbook="the password was changed",
+        log="MongoDB failed",
+        fields={"reason": "refused_credentials", "error": "OperationFailure", "mongodb_code": "^18$"},
         felt=REFUSED_FELT,
         ask=ASK,
         outcome="store_unavailable",

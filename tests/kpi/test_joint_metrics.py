@@ -19,7 +19,7 @@ def told(joint: JointMetrics, *up: int) -> dict[tuple[str, tuple[tuple[str, str]
 
 def test_one_process_hands_over_just_what_it_exposes() -> None:
     kpi, joint = Kpi(), JointMetrics(1)
-    kpi.dependencies.store_operation("append", "write", 0.1, ok=True)
+    kpi.dependencies.store_operation("append", "write", 0.1, None)
     exposition, _ = kpi.exposition("")
     joint.take(0, handed_over(kpi))
     own = {
@@ -53,7 +53,7 @@ def test_what_dead_processes_have_counted_stays_and_takes_no_more_room() -> None
     for _ in range(20):
         kpi = Kpi()
         kpi.sessions.created("echo")
-        kpi.dependencies.store_operation("append", "write", 0.1, ok=True)
+        kpi.dependencies.store_operation("append", "write", 0.1, None)
         for _ in range(2):
             joint.take(0, handed_over(kpi))
         sizes.append(len(told(joint)) + len(told(joint, 0)))

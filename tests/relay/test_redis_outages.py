@@ -4,15 +4,13 @@ import asyncio
 import logging
 import random
 from contextlib import AsyncExitStack
-from typing import get_args
 
 import pytest
 from services.redis import Redis
-from support.broadcasting import Instance, a_log, an_instance, end, hears, same, say, start, store, two, until
+from support.broadcasting import a_log, an_instance, end, hears, same, say, start, store, two, until
 from support.log_client import LogClient
-from support.recorded_agents import metric
+from support.recorded_agents import away_for, metric
 
-from agentic_backend.kpi.dependencies import Away
 from agentic_backend.protocol.events import Activity
 from agentic_backend.relay import redis_publisher
 from agentic_backend.relay.exchange_log import ExchangeLog
@@ -149,10 +147,10 @@ async def test_a_redis_that_answers_but_takes_no_writes_is_away_until_it_takes_o
         told = len(here.ups)
         await until(lambda: len(here.ups) > told + 3)
         assert here.ups == [True] + [False] * (len(here.ups) - 1)
-        assert away_for(here) == [reason]
+        assert away_for(here.kpi, "broadcast") == [reason]
         client.execute_command(*take)
     await until(lambda: here.ups[-1] and there.ups[-1])
-    assert away_for(here) == []
+    assert away_for(here.kpi, "broadcast") == []
     await hears(there, here)
     assert told_of_redis(caplog) == [("the broadcast is away", reason)] * 2 + [("the broadcast is back", None)] * 2
 
@@ -171,15 +169,15 @@ async def test_the_reason_of_an_outage_is_told_again_when_it_changes(
         await until(lambda: metric(here.kpi, "chat_broadcast_backlog", what="messages") == 0)
         assert here.ups == [True]
         client.client_kill_filter(user="ann", skipme=True)
-        await until(lambda: away_for(here) == ["refused_credentials"])
+        await until(lambda: away_for(here.kpi, "broadcast") == ["refused_credentials"])
     await asyncio.to_thread(own_redis.stop)
-    await until(lambda: away_for(here) == ["unreachable"])
+    await until(lambda: away_for(here.kpi, "broadcast") == ["unreachable"])
     await asyncio.to_thread(own_redis.start)
-    await until(lambda: away_for(here) == ["refused_credentials"])
+    await until(lambda: away_for(here.kpi, "broadcast") == ["refused_credentials"])
     with own_redis.client() as client:
         client.acl_setuser("ann", enabled=True, passwords="+s3cret", keys="*", channels="*", commands=["+@all"])
     await until(lambda: here.ups[-1])
-    assert away_for(here) == []
+    assert away_for(here.kpi, "broadcast") == []
     away = [reason for message, reason in told_of_redis(caplog) if message == "the broadcast is away"]
     # The connection that was killed may be noticed before.
     assert away[-3:] == ["refused_credentials", "unreachable", "refused_credentials"]
@@ -196,16 +194,6 @@ REFUSALS = {
         ("CONFIG", "SET", "min-replicas-to-write", "0"),
     ),
 }
-
-
-def away_for(instance: Instance) -> list[str]:
-    """The reasons that the metric has now."""
-    reasons = get_args(Away)
-    return [
-        reason
-        for reason in reasons
-        if metric(instance.kpi, "chat_dependency_away", dependency="broadcast", reason=reason)
-    ]
 
 
 def told_of_redis(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str | None]]:

@@ -105,7 +105,7 @@ async def test_a_cut_line_is_told_in_time_and_mended_by_itself(
         await MongoStore.open(
             url,
             timeout_s=PATIENCE_S,
-            observe=lambda operation, kind, duration_s, ok: told.append((operation, ok)),
+            observe=lambda operation, kind, duration_s, why: told.append((operation, why is None)),
         )
     ) as store:
         await check_back(store)

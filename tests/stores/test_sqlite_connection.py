@@ -130,7 +130,7 @@ async def test_what_may_read_much_and_is_out_of_time_is_no_store_that_is_away(tm
     connection = await SqliteConnection.open(
         tmp_path / "test.db",
         timeout_s=5,
-        observe=lambda operation, kind, duration_s, answered: told.append((operation, answered)),
+        observe=lambda operation, kind, duration_s, why: told.append((operation, why is None)),
         late=took_too_long,
     )
     try:

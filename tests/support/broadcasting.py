@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.kpi.dependencies import Away
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Final, HumanRequests, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
 from agentic_backend.relay.redis_broadcast import RedisBroadcast, redis_broadcast
+from agentic_backend.system_errors import Away
 from support.log_client import LogClient
 from support.told_listener import ToldListener
 

@@ -15,7 +15,9 @@ _DAY = datetime.timedelta(days=1)
 def certificate(path: Path, *, host: str | None = None, issuer: str | None = None, is_expired: bool = False) -> Path:
     """Write a key and its certificate, for `host`, else for 127.0.0.1, as if `issuer` had made it; return `path`."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host or "127.0.0.1")])
+    # Another name than that of a good one, which may be trusted beside it.
+    named = f"{host or '127.0.0.1'}{' before' if is_expired else ''}"
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, named)])
     address = x509.DNSName(host) if host else x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     made = (
         x509.CertificateBuilder()

@@ -1,8 +1,10 @@
 """A TCP relay to a neighbour of the server, which a test makes refuse, swallow or delay everything for a while."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from support.tcp_line import End, TcpLine
 
@@ -17,10 +19,11 @@ class FaultyLine(TcpLine):
         self._is_black_hole = False
         self._late_s = 0.0
         self._listener: asyncio.Server | None = None
+        self._tls: ssl.SSLContext | None = None
 
     async def open(self) -> None:
         """Listen, on the port of the time before if there was one."""
-        self._listener = await asyncio.start_server(self.accept, "127.0.0.1", self.port)
+        self._listener = await asyncio.start_server(self.accept, "127.0.0.1", self.port, ssl=self._tls)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -28,6 +31,13 @@ class FaultyLine(TcpLine):
         assert self._listener is not None
         self._listener.close()
         await self.cut()
+
+    async def present(self, certificate: Path) -> None:
+        """Speak TLS with its clients from now on, with this certificate."""
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(certificate)
+        await self.close()
+        await self.open()
 
     @asynccontextmanager
     async def refused(self) -> AsyncIterator[None]:

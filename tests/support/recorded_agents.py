@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
@@ -20,6 +20,7 @@ from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.offline.model import OfflineChatModel
+from agentic_backend.system_errors import Away
 
 PATIENCE_S = 10
 _EVENTUALLY_S = 30
@@ -154,3 +155,9 @@ def metric(kpi: Kpi, name: str, **labels: str) -> float:
     families = text_string_to_metric_families(kpi.exposition("")[0].decode())
     samples = [sample for family in families for sample in family.samples]
     return sum(sample.value for sample in samples if sample.name == name and sample.labels == labels)
+
+
+def away_for(kpi: Kpi, dependency: str) -> list[Away]:
+    """The reasons that the metric has now."""
+    reasons: tuple[Away, ...] = get_args(Away)
+    return [why for why in reasons if metric(kpi, "chat_dependency_away", dependency=dependency, reason=why)]

@@ -14,7 +14,7 @@ advance it.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, TypeVar, cast
@@ -27,8 +27,12 @@ from pymongo.errors import (
     ConnectionFailure,
     DuplicateKeyError,
     ExecutionTimeout,
+    NotPrimaryError,
     OperationFailure,
     PyMongoError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+    WriteError,
 )
 from pymongo.write_concern import WriteConcern
 
@@ -37,7 +41,7 @@ from agentic_backend.loop_load import wait_served
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.documents import Database, Document
 from agentic_backend.stores.observing import Observer, observed
-from agentic_backend.system_errors import summary_of, system_words_of
+from agentic_backend.system_errors import Away, away_reason_of, summary_of, system_words_of
 
 T = TypeVar("T")
 Driver = Literal["pymongo", "motor"]
@@ -54,6 +58,15 @@ _SHARE, _SHARE_OF_OPENING = 0.7, 0.3
 # The driver keeps its deadlines itself; if it doesn't, nobody waits for it any longer than this.
 _SHARE_OF_GRACE = 0.1
 _DUPLICATE_KEY = 11_000
+_AWAY: dict[int, Away] = {
+    # UserNotFound, AuthenticationFailed; Unauthorized; OutOfDiskSpace.
+    11: "refused_credentials",
+    18: "refused_credentials",
+    13: "no_permission",
+    14031: "full",
+}
+_NO_PRIMARY = ("No primary available for writes", "No replica set members match selector")
+"""PyMongo's words for a replica set that answers, without a primary."""
 # The precision of the database's time.
 _TOLD_TO_S = 0.001
 
@@ -141,7 +154,7 @@ class MongoDriver:
 
         Raises StoreUnavailable, `late` if the server reports the timeout, and what `work` raises.
         """
-        with observed(self._observe, operation, "mongodb"), _unavailable(operation, late):
+        with observed(self._observe, operation, "mongodb", why_away), _unavailable(operation, late):
             return await self._in_time(work, self._timeout_s * _SHARE)
 
     async def run_long(self, operation: str, work: Callable[[Database], Awaitable[T]], at_most_s: float) -> T:
@@ -229,6 +242,33 @@ def reason_of(error: BaseException | None) -> str:
     return type(error).__name__ if error is None else summary_of(error)
 
 
+def why_away(error: BaseException) -> Away:
+    """Why MongoDB does not serve, in one word; the error's text may quote the URL or a document."""
+    match error:
+        case NotPrimaryError():
+            return "read_only"
+        case ServerSelectionTimeoutError() if str(error).startswith(_NO_PRIMARY):
+            return "read_only"
+        case OperationFailure() if why := next((_AWAY[code] for code in _codes_of(error) if code in _AWAY), None):
+            return why
+        case WriteError() | WriteConcernError() | BulkWriteError():
+            # It lacks its replicas, or says why in its own log.
+            return "refuses_writes"
+        case PyMongoError() if error.timeout:
+            return away_reason_of(error, "no_answer")
+        case ConnectionFailure():
+            return away_reason_of(error, "unreachable")
+    return away_reason_of(error)
+
+
+def _codes_of(error: OperationFailure) -> Iterator[int]:
+    """The server's codes: its answer's, and those of a write of several documents."""
+    details = error.details or {}
+    for failed in (details, *details.get("writeErrors", ()), *details.get("writeConcernErrors", ())):
+        code = failed.get("code") if isinstance(failed, Mapping) else None
+        yield code if isinstance(code, int) else error.code or 0
+
+
 def _client(url: str, driver: Driver, timeout_s: float, options: dict[str, Any]) -> Any:
     connect_ms = int(timeout_s * _SHARE * 1000)
     settings: dict[str, Any] = {"appname": "agentic-backend", "connectTimeoutMS": connect_ms} | options
@@ -249,6 +289,6 @@ def _unavailable(operation: str, late: Callable[[], AgenticError] = StoreUnavail
         raise late() from error
     except (PyMongoError, OSError) as error:
         # TimeoutError is an OSError.
-        told = {"operation": operation, "reason": summary_of(error), "mongodb_code": getattr(error, "code", None)}
-        _LOG.warning("MongoDB failed", extra=told)
+        told = {"operation": operation, "reason": why_away(error), "error": summary_of(error)}
+        _LOG.warning("MongoDB failed", extra={**told, "mongodb_code": getattr(error, "code", None)})
         raise StoreUnavailable from error

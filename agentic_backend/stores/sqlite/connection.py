@@ -21,7 +21,7 @@ import aiosqlite
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.loop_load import wait_served
 from agentic_backend.stores.observing import Observer, ignore, observed
-from agentic_backend.system_errors import summary_of
+from agentic_backend.system_errors import Away, away_reason_of, summary_of
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -41,6 +41,14 @@ _OF_THE_DISK = (
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PERM,
 )
+_AWAY: dict[int, Away] = {
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_READONLY: "read_only",
+    sqlite3.SQLITE_CANTOPEN: "no_permission",
+    sqlite3.SQLITE_PERM: "no_permission",
+    sqlite3.SQLITE_BUSY: "no_answer",
+    sqlite3.SQLITE_INTERRUPT: "no_answer",
+}
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRAGMAS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
 
@@ -127,7 +135,7 @@ class SqliteConnection:
 
     async def _observed(self, operation: str, work: Work[T]) -> T:
         try:
-            with observed(self._observe, operation, "sqlite"):
+            with observed(self._observe, operation, "sqlite", _why_away):
                 return await self._run(operation, work)
         except StoreUnavailable as error:
             if _code_of(error.__cause__) in _DAMAGED:
@@ -219,6 +227,10 @@ def _unavailable(
 def reason_of(error: BaseException | None) -> str:
     """SQLite's name of the error, or its type and the system's words; never its text."""
     return str(getattr(error, "sqlite_errorname", None) or (error and summary_of(error)))
+
+
+def _why_away(error: BaseException) -> Away:
+    return _AWAY.get(_code_of(error)) or away_reason_of(error)
 
 
 def _code_of(error: BaseException | None) -> int:

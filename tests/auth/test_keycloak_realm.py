@@ -34,7 +34,7 @@ async def authenticator(realm: SigningRealm) -> AsyncIterator[KeycloakAuthentica
 async def test_what_becomes_of_a_renewed_token_is_counted(realm: SigningRealm) -> None:
     metrics = MetricsRegistry()
     check = partial(ConnectionMetrics(metrics).token_check, "renewal")
-    async with keycloak_authenticator(realm.settings, lambda up: None, check) as authenticator:
+    async with keycloak_authenticator(realm.settings, lambda call, why: None, check) as authenticator:
         realm.token_answer = {"access_token": realm.sign(), "refresh_token": "later"}
         await authenticator.refresh(REFRESH, "alice-id")
         realm.token_answer = {"access_token": realm.sign(azp="other-client"), "refresh_token": "later"}

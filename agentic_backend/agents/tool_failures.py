@@ -1,6 +1,7 @@
 """Takes secrets out of what tools fail with, before an author's middleware and ToolNode tell models and people of it.
 
-An exception stays what it is, so that code which looks at its class works: its texts are changed in place.
+An exception stays what it is, so that code which looks at its class works: its texts are changed in place. Some can't
+be changed, such as the message of a group: then the result of the call is redacted, whoever has made it.
 """
 
 import sys
@@ -15,8 +16,12 @@ from agentic_backend.redaction import redact, redacted
 from agentic_backend.system_errors import causes_of
 
 
-def hide_secrets(error: BaseException, secrets: Collection[str]) -> None:
-    """Redact the texts of `error`, of the members of groups and of all causes: arguments, attributes and notes."""
+def hide_secrets(error: BaseException, secrets: Collection[str]) -> bool:
+    """Redact the texts of `error`, of the members of groups and of all causes: arguments, attributes and notes.
+
+    Returns whether none of them tells a secret any more.
+    """
+    is_hidden = True
     # The members of a group, which are among its arguments, before itself.
     for cause in reversed(list(causes_of(error, most=sys.maxsize))):
         # The class is an author's, and may forbid it or have a representation that fails.
@@ -29,11 +34,16 @@ def hide_secrets(error: BaseException, secrets: Collection[str]) -> None:
                 value = getattr(cause, name)
                 if (hidden := _hidden(value, secrets)) is not value:
                     setattr(cause, name, hidden)
+        with suppress(Exception):
+            is_hidden &= redact(told := str(cause), secrets) == told
+    return is_hidden
 
 
-def without_secrets(result: Any, secrets: Callable[[], Collection[str]]) -> Any:
-    """What a ToolNode makes of a call, with the texts of failed results redacted."""
-    return with_texts(result, lambda message, text: redact(text, secrets()) if message.status == "error" else text)
+def without_secrets(result: Any, secrets: Callable[[], Collection[str]], *, may_tell: bool = False) -> Any:
+    """What a ToolNode makes of a call, with the texts of failed results redacted; all of them if they `may_tell`."""
+    return with_texts(
+        result, lambda message, text: redact(text, secrets()) if may_tell or message.status == "error" else text
+    )
 
 
 def _attributes_of(error: BaseException) -> Iterator[str]:

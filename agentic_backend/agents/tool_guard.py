@@ -9,6 +9,7 @@ graphs are shared; who calls is known only at the call.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import ToolMessage
@@ -34,6 +35,9 @@ from agentic_backend.stores.trail import Allowance
 
 _LONGEST_WAIT_S = 120.0
 """How long a thread waits for the modules, which have shorter timeouts."""
+
+_telling: ContextVar[list[bool]] = ContextVar("telling")
+"""Has an item if an exception within the call tells a secret still."""
 
 Result = TypeVar("Result")
 
@@ -138,7 +142,9 @@ def _guarded(node: ToolNode, run: Callable[..., Any]) -> Callable[..., Any]:
         refused = _refused(context, call, node.tools_by_name)
         if refused is not None:
             return refused
-        result = without_secrets(clean_value(run(call, *args, **kwargs)), _secrets_of(context))
+        with _told() as telling:
+            result = clean_value(run(call, *args, **kwargs))
+        result = without_secrets(result, _secrets_of(context), may_tell=bool(telling))
         if context is None or context.filter_tool_result is None or context.loop is None:
             return result
         filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
@@ -153,7 +159,9 @@ def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callab
         refused = _refused(context, call, node.tools_by_name)
         if refused is not None:
             return refused
-        result = without_secrets(clean_value(await run(call, *args, **kwargs)), _secrets_of(context))
+        with _told() as telling:
+            result = clean_value(await run(call, *args, **kwargs))
+        result = without_secrets(result, _secrets_of(context), may_tell=bool(telling))
         if context is None or context.filter_tool_result is None:
             return result
         if context.loop is asyncio.get_running_loop() or context.loop is None:
@@ -185,6 +193,17 @@ def _hiding_async(execute: Callable[..., Awaitable[Any]]) -> Callable[..., Await
 
 
 @contextmanager
+def _told() -> Iterator[list[bool]]:
+    """What a call within finds out for `_telling`."""
+    telling: list[bool] = []
+    token = _telling.set(telling)
+    try:
+        yield telling
+    finally:
+        _telling.reset(token)
+
+
+@contextmanager
 def _hidden_secrets() -> Iterator[Callable[[], Sequence[str]]]:
     """Take the secrets of the run out of what is raised within; gives what they are."""
     secrets = _secrets_of(find_context())
@@ -194,7 +213,8 @@ def _hidden_secrets() -> Iterator[Callable[[], Sequence[str]]]:
         # No failure: what an interrupt asks, or a command of a graph within.
         raise
     except Exception as error:
-        hide_secrets(error, secrets())
+        if not hide_secrets(error, secrets()):
+            _telling.get([]).append(True)
         raise
 
 

@@ -194,12 +194,36 @@ def test_other_values_of_an_exception_stay() -> None:
     assert group.args == ("of one", list(group.exceptions)), "the members are what they were"
 
 
-async def test_what_can_t_be_changed_is_hidden_once_it_is_told() -> None:
-    class Fixed(ValueError):
-        def __str__(self) -> str:
-            return TOLD
+class Fixed(ValueError):
+    def __str__(self) -> str:
+        return TOLD
 
+
+async def test_what_can_t_be_changed_is_hidden_once_it_is_told() -> None:
     check((await result_of(of_node(failing(Fixed()), handle_tool_errors=by_type))).text)
+
+
+@pytest.mark.parametrize("is_sync", [False, True])
+@pytest.mark.parametrize("make", [Fixed, lambda: ExceptionGroup(TOLD, [ValueError()])])
+async def test_what_can_t_be_changed_is_hidden_too_where_middleware_tells_it(
+    make: Callable[[], Exception], is_sync: bool
+) -> None:
+    @wrap_tool_call
+    def answers_all(request: Any, handler: Any) -> Any:
+        try:
+            return handler(request)
+        except Exception as error:
+            return ToolMessage(f"handled {error}", tool_call_id=request.tool_call["id"])
+
+    @wrap_tool_call
+    async def answers_all_async(request: Any, handler: Any) -> Any:
+        try:
+            return await handler(request)
+        except Exception as error:
+            return ToolMessage(f"handled {error}", tool_call_id=request.tool_call["id"])
+
+    graph = of_agent(failing(make()), answers_all if is_sync else answers_all_async)
+    check((await result_of(graph, is_sync=is_sync)).text)
 
 
 async def test_in_an_exchange_the_user_s_token_reaches_no_client_and_no_store(tmp_path: Any) -> None:

@@ -142,10 +142,10 @@ async def test_the_agents_in_memory_are_counted(small_server: RunningServer) -> 
     async with chat(small_server.address) as client, httpx.AsyncClient(base_url=small_server.address) as http:
         sessions = [(await client.ask("hello", agent_id="echo"))[0]["session_id"] for _ in range(4)]
         await client.ask("hello", agent_id="fails-in-init")
-        await becomes(small_server, 2, "chat_cached_agents")
+        await becomes(small_server, 2, "chat_cached_agents", agent_id="echo")
         for session_id, left in zip(sessions[2:], (1, 0), strict=True):
             assert (await http.delete(f"/agentic/v1/sessions/{session_id}")).status_code == 204
-            assert await sample(small_server, "chat_cached_agents") == left
+            assert await sample(small_server, "chat_cached_agents", agent_id="echo") == left
 
 
 async def test_calls_of_models_are_counted_after_the_conventions(server: RunningServer) -> None:

@@ -7,6 +7,7 @@ agent to close, and stopping an exchange does not cancel a close.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -86,6 +87,7 @@ class AgentFactory:
         self._idle: LRUCache[Key, WarmAgent] = LRUCache(settings.cache_size)
         # The agents that are leased.
         self._in_use: dict[Key, WarmAgent] = {}
+        kpi.agents.cached(self._held)
         # The tasks that close agents; `aclose` awaits them.
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -131,7 +133,6 @@ class AgentFactory:
             if goes(warm):
                 warm.keep = False
         idle = [self._idle.pop(warm.key) for warm in list(self._idle.values()) if goes(warm)]
-        self._count()
         # No session waits for the agents of another.
         by_session: dict[str | None, list[AgentFlow]] = {}
         for warm in idle:
@@ -158,7 +159,6 @@ class AgentFactory:
         warm = warm or WarmAgent(key, entry)
         warm.users += 1
         self._in_use[key] = warm
-        self._count()
         return warm
 
     def _replaced(self, warm: WarmAgent, entry: CatalogAgent) -> WarmAgent:
@@ -180,7 +180,6 @@ class AgentFactory:
             self._keep(warm)
         elif warm.agents:
             self._close(warm.agents)
-        self._count()
 
     def _keep(self, warm: WarmAgent) -> None:
         if self._idle.currsize >= self._idle.maxsize:
@@ -188,8 +187,9 @@ class AgentFactory:
             self._close(self._idle.popitem()[1].agents)
         self._idle[warm.key] = warm
 
-    def _count(self) -> None:
-        self._kpi.agents.cached(len(self._in_use) + len(self._idle))
+    def _held(self) -> Counter[str]:
+        """How many agents are warm or in use, by their ids. From any thread."""
+        return Counter(agent_id for _, agent_id in (*list(self._in_use), *list(self._idle)))
 
     async def _build(self, entry: CatalogAgent, context: RuntimeContext) -> Sequence[AgentFlow]:
         agents: list[AgentFlow] = []

@@ -1,6 +1,6 @@
 """The catalog and the cache of agents, their runs, and the tools that they call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from agentic_backend.kpi.registry import GEN_AI_SECONDS, BoundedNames, MetricsRegistry
@@ -17,7 +17,7 @@ class AgentMetrics:
         self._tools = BoundedNames()
         self._lookups = metrics.counter("chat_agent_cache", "Agents asked of the cache.", "outcome")
         self._evictions = metrics.counter("chat_agent_evictions", "Agents evicted from the cache.")
-        self._cached = metrics.gauge("chat_cached_agents", "Agents that are kept warm or in use.")
+        self._cached = metrics.gauge_by("chat_cached_agents", "Agents that are kept warm or in use.", "agent_id")
         self._problems = metrics.gauge("chat_catalog_problems", "Faults of the agents catalog.", together="max")
         self._hash = metrics.gauge(
             "chat_catalog_hash",
@@ -54,8 +54,9 @@ class AgentMetrics:
     def evicted(self) -> None:
         self._evictions.inc()
 
-    def cached(self, size: int) -> None:
-        self._cached.set(size)
+    def cached(self, by_agent: Callable[[], Mapping[str, int]]) -> None:
+        """`by_agent` tells at each scrape, in another thread, how many are kept of each agent, by its id."""
+        self._cached.read = by_agent
 
     def catalog(self, problems: Callable[[], int], file_hash: Callable[[], int]) -> None:
         """`problems` tells how many faults the catalog has that is served now; most keep an agent from being served.

@@ -1,19 +1,22 @@
 """MemoryUse: how much the process has taken of the memory that it may take.
 
-Two limits count. That of its cgroup, a container or a systemd unit, is for all processes in it: workers, MCP servers
-over stdio. That of the process itself (`ulimit -v`, `LimitAS`) is for its address space.
+Three limits count. That of its cgroup, a container or a systemd unit, is for all processes in it: workers, MCP servers
+over stdio. That of the process itself (`ulimit -v`, `LimitAS`) is for its address space. The machine's own memory is
+for all that runs there.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from agentic_backend.kpi.cgroups import MOUNTED, OWN, cgroups, read_number
 
 try:
     import resource
 except ImportError:  # Windows has no such limit.
     resource = None  # type: ignore[assignment]
 
-_MOUNTED, _OWN, _PAGES = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"), Path("/proc/self/statm")
+_PAGES, _MACHINE = Path("/proc/self/statm"), Path("/proc/meminfo")
 # What version 1 says where there is no limit is the largest number of pages, in bytes.
 _NO_LIMIT = 1 << 60
 
@@ -44,49 +47,28 @@ _VERSION_1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_ac
 _VERSION_2 = _Files("memory.max", "memory.current", ("active_file", "inactive_file"))
 
 
-def memory_use(mounted: Path = _MOUNTED, own: Path = _OWN) -> MemoryUse | None:
-    """Of the limit that is nearest. None if no limit is set, or none can be read."""
-    return max([*_of_cgroups(mounted, own), *_of_address_space()], key=lambda use: use.ratio, default=None)
+def memory_use(mounted: Path = MOUNTED, own: Path = OWN, machine: Path = _MACHINE) -> MemoryUse | None:
+    """Of the limit that is nearest. None if none can be read."""
+    found = [*_of_cgroups(mounted, own), *_of_address_space(), *_of_machine(machine)]
+    return max(found, key=lambda use: use.ratio, default=None)
 
 
 def _of_cgroups(mounted: Path, own: Path) -> Iterator[MemoryUse]:
     """Of the process's cgroup and of those around it, as far as they have a limit."""
-    try:
-        lines = own.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        # `0::/path` in version 2; `9:memory:/path` in version 1.
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            yield from (use for place in _upwards(path) if (use := _of_cgroup(mounted / place, _VERSION_2)))
-        elif "memory" in controllers.split(","):
-            yield from (use for place in _upwards(path) if (use := _of_cgroup(mounted / "memory" / place, _VERSION_1)))
-
-
-def _upwards(path: str) -> Iterator[PurePosixPath]:
-    """The cgroup and those around it. A container may see only the root, which then is its own."""
-    place = PurePosixPath(path.lstrip("/"))
-    yield from (place, *place.parents)
+    for version, directory in cgroups("memory", mounted, own):
+        if use := _of_cgroup(directory, _VERSION_2 if version == 2 else _VERSION_1):
+            yield use
 
 
 def _of_cgroup(directory: Path, files: _Files) -> MemoryUse | None:
-    limit = _read(directory / files.limit)
+    limit = read_number(directory / files.limit)
     if limit is None or not 0 < limit < _NO_LIMIT:
         return None
-    used = _read(directory / files.used)
+    used = read_number(directory / files.used)
     if used is None:
         # It is hidden from some containers; then the process knows of itself alone.
         return MemoryUse(_pages()[1], limit)
     return MemoryUse(max(0, used - _cached(directory / "memory.stat", files.cached)), limit)
-
-
-def _read(file: Path) -> int | None:
-    try:
-        return int(file.read_text())
-    except (OSError, ValueError):
-        # Not there, not readable, or "max".
-        return None
 
 
 def _cached(statistics: Path, names: tuple[str, str]) -> int:
@@ -103,6 +85,15 @@ def _of_address_space() -> Iterator[MemoryUse]:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit > 0:
         yield MemoryUse(_pages()[0], limit)
+
+
+def _of_machine(machine: Path) -> Iterator[MemoryUse]:
+    try:
+        told = dict(line.split(":") for line in machine.read_text().splitlines())
+        total, available = (int(told[name].split()[0]) << 10 for name in ("MemTotal", "MemAvailable"))
+    except (OSError, ValueError, KeyError):
+        return
+    yield MemoryUse(total - available, total)
 
 
 def _pages() -> tuple[int, int]:

@@ -1,11 +1,12 @@
 """The process itself: what runs, and whether its event loop turns."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
 from agentic_backend.kpi.memory_use import memory_use
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
+from agentic_backend.kpi.thread_use import thread_use
 from agentic_backend.telemetry import log_lines_lost, log_stalled_s
 
 
@@ -25,6 +26,13 @@ class ProcessMetrics:
         metrics.add_process()
         metrics.gauge_if_known("chat_memory_limit_bytes", "The memory limit that is nearest.", _memory_limit, "max")
         metrics.gauge_if_known("chat_memory_used_ratio", "How much of this limit is used.", _memory_used, "max")
+        metrics.gauge_if_known("chat_threads_limit", "The limit of threads that is nearest.", _thread_limit, "max")
+        metrics.gauge_if_known("chat_threads_used_ratio", "How much of this limit is used.", _threads_used, "max")
+        self._blocking = metrics.gauge_by(
+            "chat_blocking_threads", "Threads for blocking code that run some, by agent.", "agent_id"
+        )
+        self._blocking_limit = metrics.gauge("chat_blocking_threads_limit", "How many of them there may be.")
+        self._blocking_waiting = metrics.gauge("chat_blocking_calls_waiting", "Blocking code that waits for one.")
         metrics.counter_of("chat_log_lines_lost", "Lines of the log that were lost.", log_lines_lost)
         stalled = metrics.gauge("chat_log_stalled_seconds", "For how long no line could be written.", together="max")
         stalled.set_function(log_stalled_s)
@@ -35,6 +43,12 @@ class ProcessMetrics:
     def instance(self, instance_id: str) -> None:
         """Under this id the instance is found in the log and in the KPIs of exchanges; it is new at each start."""
         self._instance.labels(instance_id).set(1)
+
+    def blocking(self, limit: int, by_agent: Callable[[], Mapping[str, int]], waiting: Callable[[], int]) -> None:
+        """Both tell at each scrape, in another thread, how many threads each agent holds and how many calls wait."""
+        self._blocking_limit.set(limit)
+        self._blocking.read = by_agent
+        self._blocking_waiting.set_function(waiting)
 
     def loop_lag(self, lag_s: float) -> None:
         self._lag.observe(lag_s)
@@ -60,4 +74,14 @@ def _memory_limit() -> float | None:
 
 def _memory_used() -> float | None:
     use = memory_use()
+    return None if use is None else use.ratio
+
+
+def _thread_limit() -> float | None:
+    use = thread_use()
+    return None if use is None else use.limit
+
+
+def _threads_used() -> float | None:
+    use = thread_use()
     return None if use is None else use.ratio

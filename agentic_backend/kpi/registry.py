@@ -1,7 +1,7 @@
 """Makes the metrics of one instance, and gives them out in Prometheus' formats."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,6 +78,13 @@ class MetricsRegistry:
         self.declared[name] = Declared("counter", ())
         self._registry.register(_Read(CounterMetricFamily, name, meaning, read))
 
+    def gauge_by(self, name: str, meaning: str, label: str) -> "GaugeBy":
+        """A gauge whose values are read at each scrape, by label; those of several workers are summed."""
+        self.declared[name] = Declared("gauge", (label,), "sum")
+        gauge = GaugeBy(name, meaning, label)
+        self._registry.register(gauge)
+        return gauge
+
     def histogram(self, name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = LONG) -> Histogram:
         self.declared[name] = Declared("histogram", labels)
         return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)
@@ -96,6 +103,22 @@ class MetricsRegistry:
         encode: Callable[[CollectorRegistry], bytes]
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
+
+
+class GaugeBy(Collector):
+    """`read` is called at each scrape, in another thread. There is always a value for the empty label."""
+
+    def __init__(self, name: str, meaning: str, label: str) -> None:
+        self._name = name
+        self._meaning = meaning
+        self._label = label
+        self.read: Callable[[], Mapping[str, float]] = dict
+
+    def collect(self) -> Iterator[Metric]:
+        gauge = GaugeMetricFamily(self._name, self._meaning, labels=[self._label])
+        for label, value in {"": 0.0, **self.read()}.items():
+            gauge.add_metric([label], value)
+        yield gauge
 
 
 class _Read(Collector):

@@ -23,6 +23,7 @@ import uvloop
 from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.blocking_threads import busy_threads
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.app import Application, open_application
 from agentic_backend.config.limits import LimitsSettings
@@ -39,7 +40,7 @@ from agentic_backend.server.accepted_connections import (
 from agentic_backend.server.bounded_http import BoundedHttp
 from agentic_backend.server.internal_listener import InternalListener
 from agentic_backend.server.large_blocks import give_back_large_blocks
-from agentic_backend.server.memory_watch import watched_memory
+from agentic_backend.server.limit_watch import watched_limits
 from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.server.reloads import Reloads
@@ -197,16 +198,18 @@ async def running(
     reloads: Reloads | None = None,
     joint: Joint | None = None,
     peers: Peers | None = None,
+    threads: ThreadPoolExecutor | None = None,
 ) -> AsyncIterator[Addresses]:
     """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
 
     `bound` is the public listener's socket if it is shared with other workers; `joint` is their internal listener, if
-    they have one, and `peers` is where they hear each other, if they need that. Raises OSError if an address can't be
+    they have one, and `peers` is where they hear each other, if they need that. `threads` are those for blocking code,
+    if the loop has its own. Raises OSError if an address can't be
     bound, CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
     """
     drain = drain or Drain()
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(watched_memory())
+        stack.enter_context(watched_limits(threads, settings.limits.max_running))
         public = stack.enter_context(bound or bind(settings.server.host, settings.server.port))
         internal_port = settings.server.internal_listener_port
         internal = None
@@ -221,6 +224,9 @@ async def running(
         application = await stack.enter_async_context(
             open_application(settings, agents, models, public.getsockname()[1], drain, peers)
         )
+        if threads is not None:
+            held, waiting = partial(busy_threads, threads), threads._work_queue.qsize
+            application.kpi.process.blocking(settings.limits.max_running, held, waiting)
         listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connections.dropped)
         # Only the public listener: health and metrics may use the reserved descriptors.
         listener = listening_to(application.public, public, reserve_from=reserved_descriptors())
@@ -335,7 +341,7 @@ async def serve(
     # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    running_here = running(settings, agents, models, bound, drain, reloads, joint, peers)
+    running_here = running(settings, agents, models, bound, drain, reloads, joint, peers, threads)
     async with told_alive(supervisor), running_here as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix. The disk behind it may be full.

@@ -107,7 +107,7 @@ async def test_an_eviction_closes_the_crew_too_and_counts_one_agent() -> None:
     factory = agent_factory(kpi=kpi, cache_size=1)
     entry = led(journal, journal.entry("scout"))
     await use(factory, entry, "s1")
-    assert metric(kpi, "chat_cached_agents") == 1
+    assert metric(kpi, "chat_cached_agents", agent_id="leader") == 1
     await use(factory, entry, "s2")
     await eventually(lambda: len(journal.closed) == 2)
     assert ids(journal.closed) == ["leader", "scout"]

@@ -153,7 +153,7 @@ async def test_what_runs_ends_as_it_began_and_the_next_exchange_is_with_the_chan
             assert (events[-1]["status"], final_text(events)) == ("ok", "one")
         assert final_text(await client.ask("again", session_id=session_id)) == "two"
         # The cache has let go of the agent that was removed.
-        assert await metric_at(server.internal, "chat_cached_agents") == 1
+        assert await metric_at(server.internal, 'chat_cached_agents{agent_id="say"}') == 1
         assert await server.stop() == 0
         assert "Traceback" not in server.stderr
 
@@ -172,11 +172,11 @@ async def test_warm_agents_of_a_changed_entry_close_the_idle_ones_at_once_and_on
         (tmp_path / "said.py").write_text("TEXT = 'two'\n")
         assert (await hung_up(server))["changed"] == ["closing"]
         await eventually(lambda: closed.read_text() == "one;")
-        assert await metric_at(server.internal, "chat_cached_agents") == 1
+        assert await metric_at(server.internal, 'chat_cached_agents{agent_id="closing"}') == 1
         (tmp_path / "hold").unlink()
         await running.until("final")
         await eventually(lambda: closed.read_text() == "one;one;")
-        assert await metric_at(server.internal, "chat_cached_agents") == 0
+        assert await metric_at(server.internal, 'chat_cached_agents{agent_id="closing"}') == 0
         assert final_text(await running.ask("again", session_id=session_id)) == "two"
         assert await server.stop() == 0
     assert closed.read_text() == "one;one;two;"

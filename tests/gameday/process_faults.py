@@ -25,6 +25,8 @@ DESCRIPTORS = 256
 LEFT_BYTES, TAKEN = 400 << 20, 0.94
 # The people of an overload, and the share of a core that it leaves to the server, in slices of so many seconds.
 CROWD, LENT, LENT_EVERY_S = 60, 0.1, 0.1
+# The threads for blocking code that a server may have, and how many of them an agent holds.
+THREADS, CROWDED = 20, 19
 ASK = ("words 3 0", None)
 
 
@@ -129,6 +131,21 @@ async def memory_taken(site: Site) -> AsyncIterator[None]:
             await asyncio.sleep(0.1)
     finally:
         resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+
+
+@asynccontextmanager
+async def threads_taken(site: Site) -> AsyncIterator[None]:
+    """A server with few threads for blocking code, of which a tool holds nearly all, and frees them."""
+    right = dict(site.environment)
+    site.environment["AGENTIC_LIMITS__MAX_RUNNING"] = str(THREADS)
+    try:
+        await site.restart()
+        assert await site.outcome(f"crowd {CROWDED} | words 1 0", {}) == "ok"
+        yield
+        assert await site.outcome("crowd 0 | words 1 0", {}) == "ok"
+    finally:
+        site.environment = right
+        await site.restart()
 
 
 def address_space(pid: int) -> int:
@@ -236,6 +253,18 @@ PROCESS_FAULTS = [
         log="memory near its limit",
         fields={"used_bytes": r"^\d{9,}$", "limit_bytes": r"^\d{9,}$"},
         felt="Nothing yet; beyond it the system kills the process.",
+        ask=ASK,
+    ),
+    Fault(
+        name="threads short",
+        site="alone",
+        inject=threads_taken,
+        alert="ThreadsShort",
+        panel=("saturation.json", "Blocking code, by agent"),
+        runbook="a plain tool or node that waits for something slow without a timeout",
+        log="threads near their limit",
+        fields={"used": f"^{CROWDED}|{THREADS}$", "limit": f"^{THREADS}$", "agents": f"'scripted': {CROWDED}"},
+        felt="Nothing yet; beyond it answers stand still.",
         ask=ASK,
     ),
     Fault(

@@ -11,13 +11,14 @@ from agentic_backend.kpi.memory_use import MemoryUse, memory_use
 NONE_IN_VERSION_1 = 9_223_372_036_854_771_712
 
 
-def written(directory: Path, own: str, **files: object) -> tuple[Path, Path]:
+def written(directory: Path, own: str, **files: object) -> tuple[Path, Path, Path]:
+    """The mounted cgroups, the file of the own ones, and a machine that tells nothing."""
     (directory / "own").write_text(own)
     for name, content in files.items():
         file = directory / "cgroup" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{content}\n")
-    return directory / "cgroup", directory / "own"
+    return directory / "cgroup", directory / "own", directory / "nothing"
 
 
 CACHED_IN_VERSION_1 = "cache 70\ntotal_cache 70\ntotal_active_file 30\ntotal_inactive_file 40"
@@ -79,8 +80,13 @@ def test_a_cgroup_that_hides_its_use_is_compared_with_the_process(tmp_path: Path
     assert 1 << 20 < use.used < 1 << 40
 
 
-def test_without_cgroups_there_is_none(tmp_path: Path) -> None:
-    assert memory_use(tmp_path, tmp_path / "nothing") is None
+def test_the_machines_memory_is_a_limit_too(tmp_path: Path) -> None:
+    assert memory_use(tmp_path, tmp_path / "nothing", tmp_path / "nothing") is None
+    machine = tmp_path / "meminfo"
+    machine.write_text(
+        "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    250 kB\nHugePages_Total:  0\n"
+    )
+    assert memory_use(tmp_path, tmp_path / "nothing", machine) == MemoryUse(750 << 10, 1000 << 10)
 
 
 def test_a_limit_of_the_address_space_counts() -> None:
@@ -91,7 +97,7 @@ def test_a_limit_of_the_address_space_counts() -> None:
         "from agentic_backend.kpi.memory_use import memory_use\n"
         "size = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 * size, resource.RLIM_INFINITY))\n"
-        "use = memory_use(own=Path('/nothing'))\n"
+        "use = memory_use(own=Path('/nothing'), machine=Path('/nothing'))\n"
         "print(use.limit == 2 * size, 0.4 < use.ratio < 0.6)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -8,6 +8,7 @@ call ends a model message, after its text.
 
 import asyncio
 import shutil
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,11 @@ NOTES = "notes.txt"
 
 _held: list[bytes] = []
 """What `hoard` holds."""
+
+_freed = threading.Event()
+"""Set while `crowd` holds no threads."""
+_crowd: set[asyncio.Task[bool]] = set()
+_CROWD_S = 600
 
 _STEP = "|"
 _TOKENS = ("words", "spout", "hold")
@@ -200,6 +206,16 @@ async def hoard(value: str) -> str:
 
 
 @tool
+async def crowd(value: str) -> str:
+    """Hold so many threads, for some minutes at most; 0 frees them."""
+    _freed.set()
+    if int(value):
+        _freed.clear()
+        _crowd.update(asyncio.create_task(asyncio.to_thread(_freed.wait, _CROWD_S)) for _ in range(int(value)))
+    return "held"
+
+
+@tool
 async def freeze(value: str) -> str:
     """Block the event loop for some seconds, as code does that forgets to await."""
     time.sleep(float(value))
@@ -218,7 +234,7 @@ async def ignore(value: str) -> str:
     return "done"
 
 
-TOOLS: list[BaseTool] = [note, send, stumble, pause, block, hoard, freeze, ignore]
+TOOLS: list[BaseTool] = [note, send, stumble, pause, block, hoard, crowd, freeze, ignore]
 
 
 class Scripted(AgentFlow):

@@ -1,18 +1,20 @@
-"""The lines about memory: one when the limit gets near, one when it is so no longer."""
+"""The lines about memory and threads: one when the limit gets near, one when it is so no longer."""
 
 import logging
+from collections import Counter
 
 import pytest
 
 from agentic_backend.kpi.memory_use import MemoryUse
-from agentic_backend.server.memory_watch import MemoryWatch
+from agentic_backend.kpi.thread_use import ThreadUse
+from agentic_backend.server.limit_watch import LimitWatch
 
 
 def told(caplog: pytest.LogCaptureFixture, *used: int | None) -> list[tuple[str, int]]:
     """What is logged while a process with a limit of 1,000 bytes uses so many; None: it has no limit."""
     uses = iter([None if each is None else MemoryUse(each, 1000) for each in used])
-    watch = MemoryWatch(lambda: next(uses))
-    with caplog.at_level(logging.INFO, logger="agentic_backend.server.memory_watch"):
+    watch = LimitWatch(lambda: next(uses), lambda: (None, Counter()))
+    with caplog.at_level(logging.INFO, logger="agentic_backend.server.limit_watch"):
         for _ in used:
             watch.look()
     return [(record.message, getattr(record, "used_bytes", 0)) for record in caplog.records]
@@ -36,3 +38,15 @@ def test_the_log_has_one_line_when_the_limit_gets_near_and_one_when_that_is_over
     caplog: pytest.LogCaptureFixture, used: tuple[int | None, ...], lines: list[tuple[str, int]]
 ) -> None:
     assert told(caplog, *used) == lines
+
+
+def test_the_line_about_threads_names_the_agents_that_hold_most(caplog: pytest.LogCaptureFixture) -> None:
+    uses = iter([90, 91, 99, 84])
+    busy = Counter({"": 3, "crawler": 70, "idle": 1, "poet": 2, "judge": 4, "clerk": 5})
+    watch = LimitWatch(lambda: None, lambda: (ThreadUse(next(uses), 100), busy))
+    with caplog.at_level(logging.INFO, logger="agentic_backend.server.limit_watch"):
+        for _ in range(4):
+            watch.look()
+    lines = [(record.message, vars(record)["used"], vars(record).get("agents")) for record in caplog.records]
+    most = {"crawler": 70, "clerk": 5, "judge": 4, "": 3, "poet": 2}
+    assert lines == [("threads near their limit", 91, most), ("threads no longer near their limit", 84, None)]

@@ -1,0 +1,50 @@
+"""Who holds the threads for blocking code, seen from outside."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import MappingProxyType
+
+import pytest
+from langchain_core.runnables import run_in_executor
+
+from agentic_backend.agents.at_work import AtWork, at_work
+from agentic_backend.agents.blocking_threads import busy_threads
+
+PATIENCE_S = 20
+
+
+@pytest.fixture
+async def threads() -> AsyncIterator[ThreadPoolExecutor]:
+    threads = ThreadPoolExecutor(8)
+    asyncio.get_running_loop().set_default_executor(threads)
+    yield threads
+    threads.shutdown(wait=False)
+
+
+def works(agent_id: str) -> AtWork:
+    return AtWork(agent_id, MappingProxyType({}), lambda data: None)
+
+
+async def test_each_thread_counts_for_the_agent_whose_code_it_runs(threads: ThreadPoolExecutor) -> None:
+    over = threading.Event()
+    wait = partial(over.wait, PATIENCE_S)
+    assert busy_threads(threads) == {}
+    calls = [asyncio.create_task(asyncio.to_thread(wait))]
+    with at_work(works("crawler")):
+        calls += [asyncio.create_task(asyncio.to_thread(wait)) for _ in range(3)]
+    with at_work(works("poet")):
+        # As LangChain runs plain functions.
+        calls.append(asyncio.create_task(run_in_executor(None, wait)))
+    direct = threads.submit(wait)
+    async with asyncio.timeout(PATIENCE_S):
+        while busy_threads(threads).total() < 6:
+            await asyncio.sleep(0.01)
+    assert busy_threads(threads) == {"crawler": 3, "poet": 1, "": 2}
+    over.set()
+    await asyncio.gather(*calls, asyncio.wrap_future(direct))
+    async with asyncio.timeout(PATIENCE_S):
+        while busy_threads(threads):
+            await asyncio.sleep(0.01)

@@ -2,22 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from services.mongo_java import MongoJava
 from services.mongodb import fresh_database
+from support.certificates import certificate
 from support.recorded_agents import away_for
-from support.refusing_mongodb import SignInLine, refusal, sign_in_line
+from support.refusing_mongodb import HELLO, SignInLine, refusal, sign_in_line
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
+from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.driver import Driver
 from agentic_backend.system_errors import Away
 from tests.stores.samples import a_session
 
-PATIENCE_S, HURRY_S = 20.0, 2.0
+PATIENCE_S, HURRY_S = 20.0, 1.0
+FAILED = "MongoDB failed"
 pytestmark = [pytest.mark.mongodb, pytest.mark.timeout(300)]
 
 
@@ -35,7 +39,7 @@ class Seen:
 
     async def fails(self, *why: Away) -> None:
         """Reads and writes fail, both for this reason; none of them shows another one."""
-        for operation in (self.read, self.write, self.read):
+        for operation in (self.read, self.write):
             with pytest.raises(StoreUnavailable):
                 await operation()
             assert await asyncio.to_thread(away_for, self.kpi, "store") == list(why)
@@ -53,9 +57,9 @@ class Seen:
         assert await asyncio.to_thread(away_for, self.kpi, "store") == []
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def reasons_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     """The reasons in the log, those of one kind as one."""
-    reasons = [vars(record)["reason"] for record in caplog.records if record.message == "MongoDB failed"]
+    reasons = [vars(record)["reason"] for record in caplog.records if record.message == FAILED]
     return [reason for at, reason in enumerate(reasons) if at == 0 or reasons[at - 1] != reason]
 
 
@@ -65,27 +69,34 @@ def kpi() -> Kpi:
     return Kpi()
 
 
-@pytest.fixture(params=["pymongo", "motor"])
-async def seen(request: pytest.FixtureRequest, mongo_java: MongoJava, kpi: Kpi) -> AsyncIterator[Seen]:
-    driver: Driver = request.param
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(fresh_database(f"mongodb://127.0.0.1:{mongo_java.port}/"))
-        line = await stack.enter_async_context(sign_in_line(mongo_java.port))
-        store = await stack.enter_async_context(
-            aclosing(
-                await MongoStore.open(
-                    line.url(url.rpartition("/")[2]),
-                    driver=driver,
-                    timeout_s=PATIENCE_S,
-                    observe=kpi.dependencies.store_operation,
-                )
-            )
+@asynccontextmanager
+async def seeing(line: SignInLine, kpi: Kpi, driver: Driver, options: str = "") -> AsyncIterator[Seen]:
+    """A store behind the line that works, and is in a hurry from now on."""
+    async with fresh_database(f"mongodb://127.0.0.1:{line.target}/") as url:
+        opening = MongoStore.open(
+            line.url(url.rpartition("/")[2]) + options,
+            driver=driver,
+            timeout_s=PATIENCE_S,
+            observe=kpi.dependencies.store_operation,
         )
-        seen = Seen(line, store, kpi)
-        await seen.works()
-        store.driver._timeout_s = HURRY_S
+        async with aclosing(await opening) as store:
+            seen = Seen(line, store, kpi)
+            await seen.works()
+            store.driver._timeout_s = HURRY_S
+            yield seen
+            store.driver._timeout_s = PATIENCE_S
+
+
+@pytest.fixture
+async def line(mongo_java: MongoJava) -> AsyncIterator[SignInLine]:
+    async with sign_in_line(mongo_java.port) as line:
+        yield line
+
+
+@pytest.fixture(params=["pymongo", "motor"])
+async def seen(request: pytest.FixtureRequest, line: SignInLine, kpi: Kpi) -> AsyncIterator[Seen]:
+    async with seeing(line, kpi, request.param) as seen:
         yield seen
-        store.driver._timeout_s = PATIENCE_S
 
 
 async def test_the_reason_of_an_outage_is_told_again_when_it_changes(
@@ -104,7 +115,7 @@ async def test_the_reason_of_an_outage_is_told_again_when_it_changes(
         await seen.fails("no_answer")
     await seen.works()
     # The driver may notice at its first operation only that its connection is gone.
-    reasons = [reason for at, reason in enumerate(told(caplog)) if (at, reason) != (0, "unreachable")]
+    reasons = [reason for at, reason in enumerate(reasons_of(caplog)) if (at, reason) != (0, "unreachable")]
     assert reasons[:4] == ["refused_credentials", "unreachable", "refused_credentials", "no_answer"]
     assert "ann:first" not in caplog.text
 
@@ -127,3 +138,54 @@ async def test_a_refusal_of_writes_is_not_taken_back_by_reads(seen: Seen, code: 
         assert await asyncio.to_thread(away_for, seen.kpi, "store") == ([] if why == "other" else [why])
     seen.line.refuse = lambda command: None
     await seen.works()
+
+
+async def test_a_certificate_that_expires(
+    line: SignInLine, kpi: Kpi, certificates: tuple[Path, Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    good, expired, trusted = certificates
+    await line.present(good)
+    async with seeing(line, kpi, "pymongo", f"&tls=true&tlsCAFile={trusted}") as seen:
+        await line.present(expired)
+        await seen.fails("certificate")
+        await line.present(good)
+        await seen.works()
+    [error] = {vars(record)["error"].partition(": ")[2] for record in caplog.records if record.message == FAILED}
+    assert error == "certificate verify failed: certificate has expired"
+
+
+async def test_a_replica_set_that_loses_its_primary(line: SignInLine, kpi: Kpi) -> None:
+    member = f"127.0.0.1:{line.port}"
+    told = {"setName": "rs", "hosts": [member], "me": member, "setVersion": 1, "localTime": utc_now()}
+    primary = {**HELLO, **told, "primary": member}
+    line.refuse = lambda command: primary if command.lower() in ("hello", "ismaster") else None
+    async with seeing(line, kpi, "pymongo", "&replicaSet=rs") as seen:
+        secondary = {**HELLO, **told, "isWritablePrimary": False, "ismaster": False, "secondary": True}
+        line.refuse = lambda command: secondary if command.lower() in ("hello", "ismaster") else None
+        await line.cut()
+        await seen.fails("read_only")
+        # So long that the driver itself gives up.
+        seen.store.driver._timeout_s = 5
+        await seen.fails("read_only")
+
+
+async def test_a_host_without_an_address(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(StoreUnavailable):
+        await MongoStore.open("mongodb://nothing.invalid/x", timeout_s=HURRY_S)
+    assert reasons_of(caplog) == ["unknown_host"]
+
+
+async def test_a_server_that_never_says_anything(line: SignInLine, caplog: pytest.LogCaptureFixture) -> None:
+    async with line.black_holed():
+        with pytest.raises(StoreUnavailable):
+            await MongoStore.open(line.url("x"), timeout_s=HURRY_S)
+    assert reasons_of(caplog) == ["no_answer"]
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """A good one and an expired one, and a file that trusts both."""
+    good, expired = certificate(tmp_path / "good.pem"), certificate(tmp_path / "expired.pem", is_expired=True)
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(good.read_bytes() + expired.read_bytes())
+    return good, expired, trusted

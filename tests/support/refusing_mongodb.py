@@ -18,13 +18,22 @@ from support.tcp_line import End
 _REPLY, _QUERY, _MSG = 1, 2004, 2013
 _HEAD = struct.Struct("<iiii")
 _AUTHENTICATION_FAILED = 18
+HELLO: dict[str, Any] = {
+    "helloOk": True,
+    "isWritablePrimary": True,
+    "ismaster": True,
+    "minWireVersion": 0,
+    "maxWireVersion": 21,
+    "maxBsonObjectSize": 16_777_216,
+    "maxMessageSizeBytes": 48_000_000,
+    "maxWriteBatchSize": 100_000,
+    "ok": 1.0,
+}
 
 
 def _answer(command: dict[str, Any]) -> dict[str, Any]:
     if next(iter(command)).lower() in ("hello", "ismaster"):
-        told = {"helloOk": True, "isWritablePrimary": True, "ismaster": True, "minWireVersion": 0, "maxWireVersion": 21}
-        sizes = {"maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
-        return {**told, **sizes, "ok": 1.0}
+        return HELLO
     return refusal(_AUTHENTICATION_FAILED, "AuthenticationFailed")
 
 

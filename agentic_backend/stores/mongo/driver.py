@@ -41,7 +41,7 @@ from agentic_backend.loop_load import wait_served
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.documents import Database, Document
 from agentic_backend.stores.observing import Observer, observed
-from agentic_backend.system_errors import Away, away_reason_of, summary_of, system_words_of
+from agentic_backend.system_errors import Away, away_reason_of, causes_of, summary_of, system_words_of
 
 T = TypeVar("T")
 Driver = Literal["pymongo", "motor"]
@@ -180,8 +180,10 @@ class MongoDriver:
 
     def _last_error(self) -> Exception | None:
         """What kept the driver from a server when it last tried, since it tells nobody before its own deadline."""
-        servers = self._client.topology_description.server_descriptions().values()
-        return next((server.error for server in servers if server.error is not None), None)
+        topology = self._client.topology_description
+        errors = (server.error for server in topology.server_descriptions().values() if server.error is not None)
+        has_no_primary = topology.has_known_servers and not topology.has_writable_server()
+        return next(errors, None) or (NotPrimaryError("no primary") if has_no_primary else None)
 
     def _has_ended(self, operation: asyncio.Task[Any]) -> None:
         self._at_work.discard(operation)
@@ -244,6 +246,8 @@ def reason_of(error: BaseException | None) -> str:
 
 def why_away(error: BaseException) -> Away:
     """Why MongoDB does not serve, in one word; the error's text may quote the URL or a document."""
+    # A timeout of ours says less than what the driver knew.
+    error = next((each for each in causes_of(error) if isinstance(each, PyMongoError)), error)
     match error:
         case NotPrimaryError():
             return "read_only"

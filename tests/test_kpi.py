@@ -171,6 +171,8 @@ async def test_a_call_that_fails_or_is_stopped_is_counted_by_why(server: Running
         await client.ask("fail after 3 tokens")
         await client.send({"message": "count down slowly from 50"})
         started = await client.until("started")
+        # Before it, there is no call that could be stopped.
+        await client.until("delta")
         await client.send({"type": "stop", "session_id": started["session_id"]})
         await client.until("final")
         await failed_calls(server, "_OTHER")

@@ -49,8 +49,9 @@ def _of_cgroups(mounted: Path, own: Path) -> Iterator[ThreadUse]:
 def _of_user(processes: Path) -> Iterator[ThreadUse]:
     if resource is None or os.geteuid() == 0:
         return
-    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if limit != resource.RLIM_INFINITY and limit > 0:
+    limit, there = resource.getrlimit(resource.RLIMIT_NPROC)[0], _on_machine(processes)
+    # The user's are some of the machine's: while these are few, nobody has to look at each process.
+    if limit != resource.RLIM_INFINITY and limit > 0 and (there is None or there > limit / 2):
         yield ThreadUse(sum(_threads_of(process) for process in processes.glob("[0-9]*")), limit)
 
 
@@ -67,10 +68,14 @@ def _threads_of(process: Path) -> int:
 def _of_machine(processes: Path) -> Iterator[ThreadUse]:
     kernel = processes / "sys" / "kernel"
     limits = [read_number(kernel / name) for name in ("threads-max", "pid_max")]
+    used, known = _on_machine(processes), [limit for limit in limits if limit]
+    if used is not None and known:
+        yield ThreadUse(used, min(known))
+
+
+def _on_machine(processes: Path) -> int | None:
     try:
         # The averages of its load, then how many threads run and how many there are.
-        used = int((processes / "loadavg").read_text().split()[3].partition("/")[2])
+        return int((processes / "loadavg").read_text().split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):
-        return
-    if known := [limit for limit in limits if limit]:
-        yield ThreadUse(used, min(known))
+        return None

@@ -283,7 +283,7 @@ async def _broadcast(
         from agentic_backend.relay.zmq_broadcast import zmq_broadcast
 
         assert peers is not None
-        return zmq_broadcast(peers, instance_id, lambda _: away(None), metrics)
+        return zmq_broadcast(peers, instance_id, away, metrics)
 
     # Few servers broadcast, and what it imports takes too long for the loop.
     return await asyncio.to_thread(imported)

@@ -4,12 +4,16 @@ The store is the source of truth: nothing is lost if a broadcast arrives late or
 an instance also works while the broadcast is unavailable.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.control_messages import AgentsChanged, Changed, News, StartedHere, StopWanted, Told
 from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.system_errors import Away
+
+TellAway = Callable[[Away | None], None]
+"""Takes why nothing can be told to other instances; None once it can."""
 
 
 class Listener(Protocol):

@@ -8,7 +8,7 @@ heartbeat that is published comes back (see redis_heartbeat).
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from redis.asyncio import Redis
@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from agentic_backend.backoff import backoff
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.relay.broadcast import Listener, pass_on
+from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.redis_heartbeat import RedisHeartbeat, why_away
@@ -39,11 +39,9 @@ _TELL_EVERY_S = 60.0
 
 
 class RedisBroadcast:
-    """`redis_broadcast` owns the task of `run`. `away` is called with why Redis is away, with None once it is back."""
+    """`redis_broadcast` owns the task of `run`."""
 
-    def __init__(
-        self, url: str, instance_id: str, away: Callable[[Away | None], None], metrics: BroadcastMetrics
-    ) -> None:
+    def __init__(self, url: str, instance_id: str, away: TellAway, metrics: BroadcastMetrics) -> None:
         self._url = url
         self._instance_id = instance_id
         self._tell_away = away
@@ -194,7 +192,7 @@ class RedisBroadcast:
 
 @asynccontextmanager
 async def redis_broadcast(
-    url: str, instance_id: str, away: Callable[[Away | None], None], metrics: BroadcastMetrics
+    url: str, instance_id: str, away: TellAway, metrics: BroadcastMetrics
 ) -> AsyncIterator[RedisBroadcast]:
     """The broadcast through the Redis at `url`, which may be unavailable."""
     broadcast = RedisBroadcast(url, instance_id, away, metrics)

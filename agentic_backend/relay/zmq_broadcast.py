@@ -7,7 +7,7 @@ replaces it are a connection that ends and comes back, which ZeroMQ sees to. Not
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 
 import zmq
@@ -15,7 +15,7 @@ import zmq.asyncio
 
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.relay.broadcast import Listener, pass_on
+from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.peers import Peers
@@ -50,11 +50,13 @@ class ZmqBroadcast:
         publishing: zmq.asyncio.Socket,
         hearing: zmq.asyncio.Socket,
         instance_id: str,
+        away: TellAway,
         metrics: BroadcastMetrics,
     ) -> None:
         self._publishing = publishing
         self._hearing = hearing
         self._instance_id = instance_id
+        self._tell_away = away
         self._metrics = metrics
         self._listener: Listener | None = None
         """Receives the messages of other workers."""
@@ -94,11 +96,16 @@ class ZmqBroadcast:
             self._publisher.let_go(exchange_id)
 
     async def run(self) -> None:
-        """Hear the others until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._hear())
-            tasks.create_task(self._see_subscriptions())
-            tasks.create_task(self._show_signs())
+        """Hear the others until cancelled, or until the sockets fail, which has no second try."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._hear())
+                tasks.create_task(self._see_subscriptions())
+                tasks.create_task(self._show_signs())
+        except* Exception as errors:
+            self._tell_away("other")
+            told = {"reason": "other", "error": summary_of(errors)}
+            log.warning("the broadcast is away", extra=told, exc_info=errors)
 
     def flush(self) -> None:
         """Send what has gathered."""
@@ -197,7 +204,7 @@ async def _messages(socket: zmq.asyncio.Socket) -> AsyncIterator[list[bytes]]:
 
 @asynccontextmanager
 async def zmq_broadcast(
-    peers: Peers, instance_id: str, up: Callable[[bool], None], metrics: BroadcastMetrics
+    peers: Peers, instance_id: str, away: TellAway, metrics: BroadcastMetrics
 ) -> AsyncIterator[ZmqBroadcast]:
     """The broadcast among `peers`, which may come and go. Raises OSError if its socket can't be made."""
     context = zmq.asyncio.Context()
@@ -212,8 +219,8 @@ async def zmq_broadcast(
     hearing.set(zmq.RCVHWM, min(_UNREAD_AT_MOST, _WAITING_AT_MOST))
     try:
         _connect(peers, publishing, hearing)
-        up(True)
-        broadcast = ZmqBroadcast(publishing, hearing, instance_id, metrics)
+        away(None)
+        broadcast = ZmqBroadcast(publishing, hearing, instance_id, away, metrics)
         running = asyncio.create_task(broadcast.run())
         try:
             yield broadcast

@@ -10,6 +10,7 @@ import pytest
 from support.broadcasting import (
     Instance,
     a_log,
+    a_worker,
     ask,
     carry_a_thousand_events,
     end,
@@ -20,8 +21,8 @@ from support.broadcasting import (
     until,
 )
 from support.log_client import LogClient
+from support.recorded_agents import metric
 
-from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import Session, utc_now
 from agentic_backend.relay import mirror, zmq_broadcast
 from agentic_backend.relay.control_messages import Changed, News
@@ -41,9 +42,7 @@ class Site:
     async def worker(self, number: int, opened: AsyncExitStack | None = None) -> Instance:
         self._count += 1
         peers, name = Peers(self._directory, number, WORKERS), f"{number}-{self._count}"
-        ups, kpi = list[bool](), Kpi()
-        opening = zmq_broadcast.zmq_broadcast(peers, name, ups.append, kpi.broadcast)
-        return Instance(await (opened or self._opened).enter_async_context(opening), ups, kpi)
+        return await a_worker(opened or self._opened, peers, name)
 
     async def two(self) -> tuple[Instance, Instance]:
         here, there = await self.worker(0), await self.worker(1)
@@ -241,3 +240,13 @@ async def test_a_directory_that_is_gone_is_an_error_of_the_system(tmp_path: Path
     with pytest.raises(OSError):
         async with AsyncExitStack() as opened:
             await Site(tmp_path / "gone", opened).worker(0)
+
+
+async def test_a_worker_whose_sockets_fail_tells_why(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    here = await site.worker(0)
+    assert here.ups == [True]
+    here.broadcast._hearing.close()
+    await until(lambda: here.ups == [True, False])
+    assert metric(here.kpi, "chat_dependency_away", dependency="broadcast", reason="other")
+    [line] = [record for record in caplog.records if record.message == "the broadcast is away"]
+    assert getattr(line, "reason", None) == "other"

@@ -9,8 +9,11 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Final, HumanRequests, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
+from agentic_backend.relay.broadcast import TellAway
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.peers import Peers
 from agentic_backend.relay.redis_broadcast import RedisBroadcast, redis_broadcast
+from agentic_backend.relay.zmq_broadcast import ZmqBroadcast, zmq_broadcast
 from agentic_backend.system_errors import Away
 from support.log_client import LogClient
 from support.told_listener import ToldListener
@@ -30,7 +33,7 @@ class Follower(LogClient):
 class Instance:
     """A broadcast with its listener; `ups` are its reports whether it is up, `kpi` has its metrics."""
 
-    def __init__(self, broadcast: RedisBroadcast, ups: list[bool], kpi: Kpi) -> None:
+    def __init__(self, broadcast: RedisBroadcast | ZmqBroadcast, ups: list[bool], kpi: Kpi) -> None:
         self.broadcast = broadcast
         self.ups = ups
         self.kpi = kpi
@@ -49,14 +52,26 @@ class Instance:
         return client
 
 
-async def an_instance(opened: AsyncExitStack, url: str, name: str) -> Instance:
+def _reports() -> tuple[list[bool], Kpi, TellAway]:
+    """Those whether a broadcast is up, its metrics, and what takes both."""
     ups, kpi = list[bool](), Kpi()
 
     def away(why: Away | None) -> None:
         ups.append(why is None)
         kpi.dependencies.broadcast_away(why)
 
+    return ups, kpi, away
+
+
+async def an_instance(opened: AsyncExitStack, url: str, name: str) -> Instance:
+    ups, kpi, away = _reports()
     broadcast = await opened.enter_async_context(redis_broadcast(url, name, away, kpi.broadcast))
+    return Instance(broadcast, ups, kpi)
+
+
+async def a_worker(opened: AsyncExitStack, peers: Peers, name: str) -> Instance:
+    ups, kpi, away = _reports()
+    broadcast = await opened.enter_async_context(zmq_broadcast(peers, name, away, kpi.broadcast))
     return Instance(broadcast, ups, kpi)
 
 

@@ -151,6 +151,17 @@ def test_a_story_is_told_of_errors_whose_attributes_raise() -> None:
     assert told["type"] == f"{__name__}.{Delegating.__qualname__}" and "errno" not in told
 
 
+@pytest.mark.parametrize("name", ["__class__", "__cause__", "__context__", "__traceback__", "args", "__str__"])
+def test_a_story_is_told_of_errors_that_raise_where_they_are_looked_at(name: str) -> None:
+    def fails(error: BaseException) -> object:
+        raise RuntimeError("the canary sings")
+
+    hostile = type("Hostile", (Exception,), {name: fails if name == "__str__" else property(fails)})
+    outer = ValueError()
+    outer.__cause__ = hostile()
+    assert [told["type"] for told in story_of(outer)] == ["builtins.ValueError", f"{__name__}.Hostile"]
+
+
 async def test_a_task_that_nobody_awaits_tells_nothing_of_its_exception(written: io.StringIO) -> None:
     async def fail() -> None:
         raise ValueError("the canary sings")

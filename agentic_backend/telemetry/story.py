@@ -20,21 +20,26 @@ def story_of(error: BaseException, told: Told | None = None) -> list[dict[str, o
     Their texts are in it as `told` gives them; without it there are none, because they may quote a message or a token.
     """
     story: list[dict[str, object]] = []
-    for cause in islice(causes_of(error), _MOST_CAUSES):
-        frames = frames_of(cause, _MOST_FRAMES)
-        entry: dict[str, object] = {"type": f"{type(cause).__module__}.{type(cause).__qualname__}"}
-        if told is not None:
-            entry["text"] = told(cause, frames)
-        if (words := own_words_of(cause)) is not None:
-            entry["words"] = words
-        entry["at"] = [_place_of(frame, with_source=told is not None) for frame in frames]
-        for name in ("errno", "status_code"):
-            # The class is an author's.
-            with suppress(Exception):
-                if isinstance(number := getattr(cause, name, None), int):
-                    entry[name] = int(number)
-        story.append(entry)
+    # The class of an exception may be an author's, and raise wherever it is looked at: then this much is told.
+    with suppress(Exception):
+        for cause in islice(causes_of(error), _MOST_CAUSES):
+            story.append({"type": f"{type(cause).__module__}.{type(cause).__qualname__}", "at": []})
+            story[-1] |= _entry_of(cause, told)
     return story
+
+
+def _entry_of(cause: BaseException, told: Told | None) -> dict[str, object]:
+    frames = frames_of(cause, _MOST_FRAMES)
+    entry: dict[str, object] = {"at": [_place_of(frame, with_source=told is not None) for frame in frames]}
+    if told is not None:
+        entry["text"] = told(cause, frames)
+    if (words := own_words_of(cause)) is not None:
+        entry["words"] = words
+    for name in ("errno", "status_code"):
+        with suppress(Exception):
+            if isinstance(number := getattr(cause, name, None), int):
+                entry[name] = int(number)
+    return entry
 
 
 def _place_of(frame: traceback.FrameSummary, *, with_source: bool) -> str:

@@ -12,6 +12,7 @@ from langgraph.types import Interrupt
 from support.drafts import Transcript
 
 from agentic_backend.agents.agent_flow import StreamPart
+from agentic_backend.normal_form import clean
 from agentic_backend.protocol.events import Activity, AwaitingHuman
 from agentic_backend.protocol.messages import ChatMessage, FinishReason
 from agentic_backend.stores.records import MessageDraft, place
@@ -25,6 +26,8 @@ class Odd:
 
 CHARACTERS = st.one_of(st.characters(), st.characters(categories=["Cs"]))
 TEXTS = st.text(CHARACTERS, max_size=6)
+# The border of the graph lets no others through, and ids are not cleaned again.
+CALL_IDS = TEXTS.map(clean)
 ATOMS = st.one_of(
     st.none(),
     st.booleans(),
@@ -67,7 +70,7 @@ CALLS = st.lists(
         lambda name, args, call_id: {"name": name, "args": args, "id": call_id, "type": "tool_call"},
         TEXTS,
         st.dictionaries(TEXTS, ANYTHING, max_size=2),
-        st.one_of(st.none(), TEXTS),
+        st.one_of(st.none(), CALL_IDS),
     ),
     max_size=2,
 )
@@ -80,7 +83,8 @@ INVALID_CALLS = st.lists(
             "error": None,
             "type": "invalid_tool_call",
         },
-        *[st.one_of(st.none(), TEXTS)] * 3,
+        *[st.one_of(st.none(), TEXTS)] * 2,
+        st.one_of(st.none(), CALL_IDS),
     ),
     max_size=2,
 )
@@ -115,7 +119,7 @@ def parts(draw: st.DrawFn) -> StreamPart:
             return within, "updates", {node: {"messages": [draw(model_messages(AIMessage))]}}
         case "result":
             content: Any = draw(CONTENT)
-            result = ToolMessage(content, tool_call_id=draw(TEXTS), id=draw(IDS))
+            result = ToolMessage(content, tool_call_id=draw(CALL_IDS), id=draw(IDS))
             return within, "updates", {node: {"messages": [result]}}
         case "loose update":
             messages = draw(st.one_of(ANYTHING, st.lists(ANYTHING, max_size=2)))

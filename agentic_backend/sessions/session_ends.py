@@ -67,11 +67,13 @@ class SessionEnds:
         session = completion.session
         if session.state is not SessionState.COMPLETED:
             return session
+        is_there = True
         try:
             if stop is not None:
                 # Also if it was completed before: the request that did so may still wait for the exchange's end.
                 await stop()
                 stopped = await self._store.get_session(session_id)
+                is_there = stopped is not None
                 if stopped is None:
                     raise SessionNotFound
                 session = stopped
@@ -80,7 +82,8 @@ class SessionEnds:
             if completion.is_new:
                 session_terminated(session, reason.value)
                 self._kpi.sessions.ended(reason)
-                self._relay.session_changed(session.shown())
+                if is_there:
+                    self._relay.session_changed(session.shown())
                 self._on_ended(session, user)
         return session
 

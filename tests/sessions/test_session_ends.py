@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from agentic_backend.agents.catalog import SessionLimits
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.sessions import SessionsSettings
-from agentic_backend.errors import SessionBusy, SessionCompleted, StoreUnavailable, TooManyRuns
+from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound, StoreUnavailable, TooManyRuns
 from agentic_backend.policy.policies_file import KnownNames, read_policies
 from agentic_backend.protocol.events import SessionChanged
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
@@ -238,6 +239,19 @@ async def test_an_end_is_told_though_nobody_waits_for_it(tmp_path: Path, ended: 
         completing.cancel()
         await asyncio.wait({completing})
         assert ended == [session_id]
+
+
+async def test_who_completes_what_is_deleted_meanwhile_shows_it_nobody(
+    tmp_path: Path, ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, None, ended, {"echo": echoing_graph()}) as sessions:
+        session_id = (await sessions.service.open(USER, "echo", None, None)).id
+        shown: list[object] = []
+        monkeypatch.setattr(sessions.relay, "session_changed", shown.append)
+        delete = partial(sessions.service.delete, USER, session_id)
+        with pytest.raises(SessionNotFound):
+            await sessions.service._ends.end(session_id, EndReason.ASKED, USER, delete)
+    assert (ended, shown) == ([session_id], [])
 
 
 async def test_a_submission_finds_a_session_that_is_used_while_it_looks(

@@ -163,3 +163,9 @@ def test_no_text_takes_long_to_be_searched_for_known_secrets(part: str) -> None:
     known = [*KNOWN, *(f"quo{number:030}aze" for number in range(20))]
     # Two tenths of a second; what is quadratic takes minutes.
     assert takes_at_most(2, lambda: redact(text, known))
+
+
+def test_many_ellipses_in_a_long_text_do_not_take_long() -> None:
+    text = "… " * 500_000
+    # Half a second; what is quadratic takes ten.
+    assert takes_at_most(4, lambda: redact(text, KNOWN))

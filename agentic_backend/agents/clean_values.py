@@ -8,8 +8,8 @@ a node knows, so it is set on LangGraph's own class.
 
 import copy
 import dataclasses
-from collections import UserList, UserString, deque
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections import UserDict, UserList, UserString, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import lru_cache
@@ -104,8 +104,9 @@ class _Walk:
     """One pass over a value."""
 
     def __init__(self) -> None:
-        # The containers so far as they became, by their id: each is seen once, also one that holds itself.
-        self._known: dict[int, Any] = {}
+        # The containers and what they became so far, by their id: each is seen once, also one that holds itself. They
+        # are kept, because the ids of those that a class makes as they are read come again.
+        self._known: dict[int, tuple[Any, Any]] = {}
 
     def cleaned(self, value: Any, depth: int) -> Any:
         if type(value) in _WITHOUT_TEXT:
@@ -115,9 +116,9 @@ class _Walk:
         if isinstance(value, str):
             return clean(value)
         if id(value) not in self._known:
-            self._known[id(value)] = value
-            self._known[id(value)] = self._container(value, depth + 1)
-        return self._known[id(value)]
+            self._known[id(value)] = value, value
+            self._known[id(value)] = value, self._container(value, depth + 1)
+        return self._known[id(value)][1]
 
     def _container(self, value: Any, depth: int) -> Any:
         # An author's class may have properties that fail.
@@ -218,9 +219,18 @@ def _mapping_like(value: Any, items: dict[Any, Any]) -> Any:
     """A mapping like `value` with these items."""
     if type(value) is dict:
         return items
-    if isinstance(value, MutableMapping):
+    if isinstance(value, dict | UserDict):
         return _made(lambda: _refilled(value, "update", items), items)
-    return _made(lambda: type(value)(items), items)
+    # A copy of another may share its items, so that to refill it would empty the original.
+    return _made(lambda: _of_class(type(value), items), items)
+
+
+def _of_class(cls: Any, items: dict[Any, Any]) -> Any:
+    made = cls(items)
+    # Its constructor may take something else.
+    if dict(made.items()) != items:
+        raise ValueError
+    return made
 
 
 def _like(value: Any, items: list[Any]) -> Any:

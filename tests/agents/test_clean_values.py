@@ -3,7 +3,7 @@
 import itertools
 import operator
 from collections import ChainMap, OrderedDict, UserDict, UserList, UserString, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -180,6 +180,44 @@ class Keeping(list[str]):
         pass
 
 
+class Bag(MutableMapping[str, str]):
+    """Its copies share its items."""
+
+    def __init__(self, items: Mapping[str, str]) -> None:
+        self._of = dict(items)
+
+    def __getitem__(self, key: str) -> str:
+        return self._of[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._of[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self._of[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+
+class Lazy(Mapping[str, list[str]]):
+    """Makes its items as they are read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __getitem__(self, key: str) -> list[str]:
+        return [self._text]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["key"])
+
+    def __len__(self) -> int:
+        return 1
+
+
 class Twin(tuple[str, str]):
     def __new__(cls, one: str, other: str) -> "Twin":
         return super().__new__(cls, (one, other))
@@ -197,6 +235,17 @@ def test_what_an_authors_own_container_refuses_becomes_a_plain_one() -> None:
     assert found == [(GOOD, "b"), {GOOD: 1}, [GOOD], clean]
     assert [type(one) for one in found] == [tuple, dict, list, Twin] and found[3] is clean
     assert clean_value(ChainMap({"a": 1}, {"b": BAD})) == {"a": 1, "b": GOOD}
+
+
+def test_a_mapping_whose_copies_share_its_items_stays_as_it_was_given() -> None:
+    bag = Bag({"text": BAD})
+    found = clean_value(bag)
+    assert type(found) is Bag and dict(found) == {"text": GOOD} and dict(bag) == {"text": BAD}
+
+
+def test_what_mappings_make_as_they_are_read_is_not_taken_for_one_another() -> None:
+    found = clean_value([Lazy(f"{number}{BAD}") for number in range(5)])
+    assert found == [{"key": [f"{number}{GOOD}"]} for number in range(5)]
 
 
 def test_what_may_be_a_key_is_not_changed_in_place() -> None:

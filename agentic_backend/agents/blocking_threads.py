@@ -4,7 +4,8 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
-from types import FrameType
+from functools import partial
+from types import BuiltinMethodType, FrameType
 
 from agentic_backend.agents.at_work import found_at_work
 
@@ -31,7 +32,9 @@ def _agent_in(frame: FrameType) -> str | None:
 
 def _agent_of(call: object) -> str:
     """Python keeps the function, or from 3.14 on a tuple with it; `to_thread` runs it in a context."""
-    function = getattr(call, "fn", None) or next(iter(getattr(call, "task", ())), None)
-    context = getattr(getattr(function, "func", None), "__self__", None)
+    function = call.fn if hasattr(call, "fn") else next(iter(getattr(call, "task", ())), None)
+    # An author's callable is asked for nothing: one may raise.
+    run = function.func if type(function) is partial else None
+    context = run.__self__ if type(run) is BuiltinMethodType else None
     work = found_at_work(context) if isinstance(context, Context) else None
     return "" if work is None else work.agent_id

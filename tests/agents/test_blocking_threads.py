@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from langchain_core.runnables import run_in_executor
@@ -48,3 +49,31 @@ async def test_each_thread_counts_for_the_agent_whose_code_it_runs(threads: Thre
     async with asyncio.timeout(PATIENCE_S):
         while busy_threads(threads):
             await asyncio.sleep(0.01)
+
+
+class Unasked:
+    """An author's callable that fails when it is asked for anything else, as a proxy outside of its request."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self.over = over
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError
+
+    def __bool__(self) -> bool:
+        raise RuntimeError
+
+    def __call__(self) -> None:
+        self.over.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("wrapped", [lambda callable_: callable_, partial])
+async def test_an_authors_callable_is_only_called(threads: ThreadPoolExecutor, wrapped: Any) -> None:
+    over = threading.Event()
+    call = threads.submit(wrapped(Unasked(over)))
+    async with asyncio.timeout(PATIENCE_S):
+        while not busy_threads(threads):
+            await asyncio.sleep(0.01)
+    assert busy_threads(threads) == {"": 1}
+    over.set()
+    await asyncio.wrap_future(call)

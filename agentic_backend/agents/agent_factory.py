@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from cachetools import LRUCache
-
 from agentic_backend.agents.agent_building import build
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices
 from agentic_backend.agents.agent_manager import CatalogAgent
@@ -83,8 +81,10 @@ class AgentFactory:
         # The secrets of the models and MCP servers, which an author's code could quote.
         self.secrets = secrets_among(services.models, services.mcp_servers)
         self._close_timeout_s = settings.close_timeout_s
-        # The agents without a lease; the least recently used one is evicted first.
-        self._idle: LRUCache[Key, WarmAgent] = LRUCache(settings.cache_size)
+        self._idle_at_most = settings.cache_size
+        # The agents without a lease; the least recently used one is the first. Plain, like those in use: other threads
+        # list them, and Python code that ran meanwhile would let them change.
+        self._idle: dict[Key, WarmAgent] = {}
         # The agents that are leased.
         self._in_use: dict[Key, WarmAgent] = {}
         kpi.agents.cached(self._held)
@@ -182,9 +182,9 @@ class AgentFactory:
             self._close(warm.agents)
 
     def _keep(self, warm: WarmAgent) -> None:
-        if self._idle.currsize >= self._idle.maxsize:
+        if len(self._idle) >= self._idle_at_most:
             self._kpi.agents.evicted()
-            self._close(self._idle.popitem()[1].agents)
+            self._close(self._idle.pop(next(iter(self._idle))).agents)
         self._idle[warm.key] = warm
 
     def _held(self) -> Counter[str]:

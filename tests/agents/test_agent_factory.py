@@ -1,7 +1,10 @@
 """AgentFactory: who gets which instance, how often one is built, and which may leave the cache."""
 
 import asyncio
+import itertools
+import sys
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 from support.recorded_agents import (
@@ -15,7 +18,7 @@ from support.recorded_agents import (
     use,
 )
 
-from agentic_backend.agents.agent_factory import WarmAgent
+from agentic_backend.agents.agent_factory import AgentFactory, WarmAgent
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.errors import AgentUnavailable, Forbidden
 from agentic_backend.kpi import Kpi
@@ -95,6 +98,27 @@ async def test_an_agent_that_was_idle_before_is_not_evicted_while_it_is_used_aga
         await eventually(lambda: len(journal.closed) == 3)
         assert agent not in journal.closing_began
     assert await use(factory, entry, "s1") is agent
+
+
+async def test_agents_are_counted_though_others_come_meanwhile() -> None:
+    journal, kpi, loop = Journal(), Kpi(), asyncio.get_running_loop()
+    factory, entry = agent_factory(kpi=kpi), journal.entry("one")
+    await use(factory, entry, "s")
+    sessions = map(str, itertools.count())
+
+    def one_comes(frame: FrameType, event: str, arg: object) -> None:
+        """At each step of Python code at which the thread may have to wait for others."""
+        if event == "call" and frame.f_back and frame.f_back.f_globals["__name__"] == AgentFactory.__module__:
+            asyncio.run_coroutine_threadsafe(use(factory, entry, next(sessions)), loop).result()
+
+    def scraped() -> float:
+        sys.setprofile(one_comes)
+        try:
+            return metric(kpi, "chat_cached_agents", agent_id="one")
+        finally:
+            sys.setprofile(None)
+
+    assert await asyncio.to_thread(scraped) >= 1
 
 
 async def test_twenty_leases_at_once_build_one_agent() -> None:

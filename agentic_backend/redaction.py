@@ -56,6 +56,8 @@ _CACHED_LENGTH = 64
 
 LONGEST_SECRET = 1_000
 """In characters; of a longer one `redacted_start` may show a part."""
+LONGEST_TEXT = 100_000
+"""In characters, of what is looked through in a fiftieth of a second, during which nothing else runs."""
 
 
 def redacted_start(text: str, length: int, known: Collection[str] = ()) -> str:
@@ -97,13 +99,13 @@ def without_paths(text: str) -> str:
 def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
     """`value` as JSON types without secrets, also in nested mappings and lists, and without values of secret keys.
 
-    Drops values that are too deep, items beyond _MOST_ITEMS, and what has no text.
+    Drops values that are too deep, items beyond _MOST_ITEMS, texts beyond LONGEST_TEXT, and what has no text.
     """
     match value:
         case None | bool() | int() | float():
             return value
         case str():
-            return redact(value, known)
+            return redacted_start(value, LONGEST_TEXT, known)
         case Mapping() | list() | tuple() | set() | frozenset() if depth == _DEEPEST:
             return "…"
         case Mapping():
@@ -116,7 +118,7 @@ def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
     except Exception:
         # The class may be anybody's.
         text = f"<{type(value).__name__}>"
-    return redact(text, known)
+    return redacted_start(text, LONGEST_TEXT, known)
 
 
 def _under(key: str, value: Any, known: Collection[str], depth: int) -> Any:

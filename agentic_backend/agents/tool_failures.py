@@ -2,6 +2,9 @@
 
 An exception stays what it is, so that code which looks at its class works: its texts are changed in place. Some can't
 be changed, such as the message of a group: then the result of the call is redacted, whoever has made it.
+
+Of a long text, such as the document that is no JSON or no UTF-8, only the beginning stays: to look through all of it
+would hold up the server for seconds.
 """
 
 import sys
@@ -12,7 +15,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from agentic_backend.agents.result_texts import with_texts
-from agentic_backend.redaction import redact, redacted
+from agentic_backend.redaction import LONGEST_TEXT, redacted, redacted_start
 from agentic_backend.system_errors import causes_of
 
 
@@ -35,14 +38,14 @@ def hide_secrets(error: BaseException, secrets: Collection[str]) -> bool:
                 if (hidden := _hidden(value, secrets)) is not value:
                     setattr(cause, name, hidden)
         with suppress(Exception):
-            is_hidden &= redact(told := str(cause), secrets) == told
+            is_hidden &= _redacted(told := str(cause), secrets) == told
     return is_hidden
 
 
 def without_secrets(result: Any, secrets: Callable[[], Collection[str]], *, may_tell: bool = False) -> Any:
     """What a ToolNode makes of a call, with the texts of failed results redacted; all of them if they `may_tell`."""
     return with_texts(
-        result, lambda message, text: redact(text, secrets()) if may_tell or message.status == "error" else text
+        result, lambda message, text: _redacted(text, secrets()) if may_tell or message.status == "error" else text
     )
 
 
@@ -56,7 +59,7 @@ def _attributes_of(error: BaseException) -> Iterator[str]:
 def _told(value: Any, secrets: Collection[str]) -> Any:
     """An argument, which the text of an exception tells whatever its class is; itself if its text has no secret."""
     hidden = _hidden(value, secrets)
-    if hidden is not value or isinstance(value, str):
+    if hidden is not value or isinstance(value, str | bytes):
         return hidden
     return _if_changed(value, secrets)
 
@@ -65,11 +68,11 @@ def _hidden(value: Any, secrets: Collection[str]) -> Any:
     """`value` itself if its text has no secret. Objects stay: code looks into them, and few texts show them."""
     match value:
         case str():
-            told = redact(value, secrets)
+            told = _redacted(value, secrets)
             return value if told == value else told
         case bytes():
             text = value.decode(errors="surrogateescape")
-            told = redact(text, secrets)
+            told = _redacted(text, secrets)
             return value if told == text else told.encode(errors="surrogateescape")
         case Mapping() | list() | tuple() | set() | frozenset() | PurePath():
             return _if_changed(value, secrets)
@@ -79,7 +82,11 @@ def _hidden(value: Any, secrets: Collection[str]) -> Any:
 def _if_changed(value: Any, secrets: Collection[str]) -> Any:
     with suppress(Exception):
         text = f"{value} {value!r}"
-        if redact(text, secrets) == text:
+        if _redacted(text, secrets) == text:
             return value
     # It has a secret, or nobody can say whether it has one.
     return redacted(value, secrets)
+
+
+def _redacted(text: str, secrets: Collection[str]) -> str:
+    return redacted_start(text, LONGEST_TEXT, secrets)

@@ -1,6 +1,7 @@
 """No secret in what a tool fails with reaches a model or an author's wrappers, and its class still says what it is."""
 
 import asyncio
+import json
 from collections import UserString
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from support.cpu_time import takes_at_most
 from support.recorded_agents import context_of, entry_of
 from support.sessions import USER, events_of, open_sessions
 from support.turn_model import call
@@ -197,6 +199,16 @@ def test_other_values_of_an_exception_stay() -> None:
 class Fixed(ValueError):
     def __str__(self) -> str:
         return TOLD
+
+
+@pytest.mark.parametrize("read", [lambda file: file.decode(), lambda file: json.loads(file.decode("latin-1"))])
+def test_a_failure_that_holds_a_whole_file_holds_nobody_up(read: Callable[[bytes], object]) -> None:
+    with pytest.raises(ValueError) as failed:
+        read(f"{TOKEN} ".encode() + bytes(range(256)) * 10_000)
+    # A tenth of a second; all of it takes ten.
+    assert takes_at_most(1, lambda: hide_secrets(failed.value, [TOKEN]))
+    shown = [getattr(failed.value, name, b"") for name in ("object", "args", "doc")]
+    assert TOKEN not in str(shown)
 
 
 async def test_what_can_t_be_changed_is_hidden_once_it_is_told() -> None:

@@ -11,11 +11,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from jwt import PyJWK, PyJWKSet, PyJWTError
+from jwt import PyJWK, PyJWKSet
 from keycloak import KeycloakError, KeycloakOpenID, KeycloakPostError
 from keycloak.exceptions import raise_error_from_response
 from keycloak.urls_patterns import URL_TOKEN
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.user import Tokens
@@ -63,10 +63,11 @@ class KeycloakRealm:
                 if not self._is_issuer_checked:
                     self._check_issuer(await self._client.a_well_known())
                 key_set = PyJWKSet.from_dict(await self._client.a_certs())
-        except (TimeoutError, KeycloakError) as error:
+        except KeysUnavailable:
+            raise
+        except Exception as error:
+            # Python-Keycloak and PyJWT take an answer for a realm's: one that is not may raise anything.
             raise KeysUnavailable(_reason(error), _why_away(error)) from error
-        except (PyJWTError, TypeError, ValueError, AttributeError) as error:
-            raise KeysUnavailable("the answer is not that of a realm") from error
         keys = {key.key_id: key for key in key_set.keys if key.key_id and key.public_key_use in (None, "sig")}
         if not keys:
             raise KeysUnavailable("the realm has no signing keys")
@@ -94,7 +95,8 @@ class KeycloakRealm:
         try:
             async with served_timeout(CALL_TIMEOUT_S):
                 answer = _TokenAnswer.model_validate(await call)
-        except (TimeoutError, KeycloakError, TypeError, ValidationError) as error:
+        except Exception as error:
+            # As above.
             why, status = _why_away(error), getattr(error, "response_code", None) or 0
             log.warning("Keycloak gave no tokens", extra={"reason": why, "error": _reason(error)})
             # That it is away is known of the keys alone: for long nobody may renew a token, so nothing would end it.
@@ -165,6 +167,6 @@ def _why_away(error: Exception) -> Away:
 def _oauth_error(error: KeycloakError) -> str:
     try:
         code = json.loads(error.response_body or b"")["error"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return ""
     return code if isinstance(code, str) and _OAUTH_ERROR.fullmatch(code) else ""

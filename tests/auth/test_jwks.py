@@ -192,6 +192,9 @@ async def test_a_realm_that_does_not_answer_is_given_up(
         Response(status_code=500),
         Response(status_code=302, headers={"location": "http://127.0.0.1:1/"}),
         Response(status_code=204),
+        Response("[" * 100_000),
+        JSONResponse({"keys": [{"kty": "oct", "kid": "x"}]}),
+        JSONResponse({"keys": [{**public_jwk("first"), "alg": "none"}]}),
     ],
 )
 async def test_an_answer_that_has_no_keys_changes_nothing(realm: SigningRealm, clock: Clock, answer: Response) -> None:

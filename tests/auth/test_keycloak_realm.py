@@ -116,6 +116,8 @@ async def test_a_confidential_client_shows_its_secret(realm: SigningRealm) -> No
         (JSONResponse({"access_token": ""}), AuthUnavailable),
         (JSONResponse({"access_token": 5, "refresh_token": REFRESH}), AuthUnavailable),
         (Response(status_code=204), AuthUnavailable),
+        (Response("[" * 100_000), AuthUnavailable),
+        (Response("[" * 100_000, 400), AuthUnavailable),
     ],
 )
 async def test_an_answer_without_tokens_is_an_error_that_tells_nothing(

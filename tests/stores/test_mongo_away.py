@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pymongo.errors import OperationFailure
 from services.mongo_java import MongoJava
 from services.mongodb import fresh_database
 from support.certificates import certificate
@@ -16,6 +17,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo.driver import why_away
 from agentic_backend.system_errors import Away
 from tests.stores.samples import a_session
 
@@ -172,6 +174,11 @@ async def test_a_replica_set_that_loses_its_primary(line: SignInLine, kpi: Kpi) 
         # So long that the driver itself gives up.
         seen.store.driver._timeout_s = 5
         await seen.fails("read_only")
+
+
+def test_a_refusal_whose_lists_are_null_has_its_reason() -> None:
+    details = {"code": 13, "writeErrors": None, "writeConcernErrors": None}
+    assert why_away(OperationFailure("refused", 13, details)) == "no_permission"
 
 
 async def test_a_host_without_an_address(caplog: pytest.LogCaptureFixture) -> None:

@@ -268,7 +268,7 @@ def why_away(error: BaseException) -> Away:
 def _codes_of(error: OperationFailure) -> Iterator[int]:
     """The server's codes: its answer's, and those of a write of several documents."""
     details = error.details or {}
-    for failed in (details, *details.get("writeErrors", ()), *details.get("writeConcernErrors", ())):
+    for failed in (details, *(details.get("writeErrors") or ()), *(details.get("writeConcernErrors") or ())):
         code = failed.get("code") if isinstance(failed, Mapping) else None
         yield code if isinstance(code, int) else error.code or 0
 

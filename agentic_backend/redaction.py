@@ -101,11 +101,17 @@ def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
 
     Drops values that are too deep, items beyond _MOST_ITEMS, texts beyond LONGEST_TEXT, and what has no text.
     """
+    try:
+        return _redacted(value, known, depth)
+    except Exception:
+        # The class may be anybody's.
+        return f"<{type(value).__name__}>"
+
+
+def _redacted(value: Any, known: Collection[str], depth: int) -> Any:
     match value:
         case None | bool() | int() | float():
             return value
-        case str():
-            return redacted_start(value, LONGEST_TEXT, known)
         case Mapping() | list() | tuple() | set() | frozenset() if depth == _DEEPEST:
             return "…"
         case Mapping():
@@ -113,12 +119,7 @@ def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
             return {redact(str(key), known): _under(str(key), item, known, depth) for key, item in items}
         case list() | tuple() | set() | frozenset():
             return [redacted(item, known, depth + 1) for item in list(value)[:_MOST_ITEMS]]
-    try:
-        text = str(value)
-    except Exception:
-        # The class may be anybody's.
-        text = f"<{type(value).__name__}>"
-    return redacted_start(text, LONGEST_TEXT, known)
+    return redacted_start(value if isinstance(value, str) else str(value), LONGEST_TEXT, known)
 
 
 def _under(key: str, value: Any, known: Collection[str], depth: int) -> Any:

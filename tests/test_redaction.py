@@ -152,7 +152,7 @@ def test_what_has_no_text_is_told_by_its_class() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert redacted([Silent(), "a"]) == ["<Silent>", "a"]
+    assert redacted([Silent(), {Silent(): 1}, "a"]) == ["<Silent>", "<dict>", "a"]
 
 
 @pytest.mark.parametrize(

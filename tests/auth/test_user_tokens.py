@@ -90,7 +90,8 @@ async def test_a_caller_that_is_stopped_loses_no_refresh_token() -> None:
     realm.answering.clear()
     held = of(realm, token("a1", "r1"))
     stopped = asyncio.create_task(held.renewed())
-    await asyncio.sleep(0)
+    while not realm.asked:
+        await asyncio.sleep(0)
     stopped.cancel()
     await asyncio.wait({stopped})
     realm.answering.set()

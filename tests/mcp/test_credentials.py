@@ -128,6 +128,14 @@ def test_only_the_latest_tokens_are_sought() -> None:
     assert credentials.redacted_text("quokkaberry-000 quokkaberry-099") == f"quokkaberry-000 {REDACTED}"
 
 
+def test_further_credentials_know_what_is_sent_later() -> None:
+    sent = Credentials()
+    further = sent.and_also(["abcdefgh"])
+    sent.add(TOKEN)
+    assert further.redacted_text(f"{TOKEN} abcdefgh") == f"{REDACTED} {REDACTED}"
+    assert sent.redacted_text("abcdefgh") == "abcdefgh"
+
+
 def test_what_is_a_credential_in_settings() -> None:
     assert of_header("Bearer abcdef") == ["Bearer abcdef", "abcdef"]
     found = of_url("https://ann:pass%20word@host/mcp?api_key=abcdef&page=twelve")

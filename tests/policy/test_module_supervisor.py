@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.hostile_modules import PATH, Acting, entry, specs
+from support.hostile_modules import MADE, PATH, Acting, entry, specs
 
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.kpi import Kpi
+from agentic_backend.policy import supervised_module
 from agentic_backend.policy.chat_module import ModuleServices
+from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.module_supervisor import CannotStartModule, ModuleSupervisor
 from agentic_backend.protocol.messages import Channel, utc_now
 from agentic_backend.stores.records import ExchangeRecord
@@ -56,18 +58,40 @@ async def test_health_tells_of_each_module(tmp_path: Path) -> None:
     assert (second.class_path, set(second.circuits.values())) == (f"{PATH}:Acting", {"closed"})
 
 
-async def test_timeouts_of_a_module_that_had_little_time_open_no_circuit(tmp_path: Path) -> None:
-    """Else people could switch it off for all, by stopping their exchanges again and again."""
-    made = await supervisor(tmp_path, entry(settings={"after": "hang"}, timeout_s=1))
-    now = utc_now()
+def in_an_exchange(made: ModuleSupervisor) -> ExchangeModules:
     record = ExchangeRecord(
-        id="e", session_id="", user_id="u", agent_id="echo", request_id="r", started_at=now, owner="here"
+        id="e", session_id="", user_id="u", agent_id="echo", request_id="r", started_at=utc_now(), owner="here"
     )
     modules = made.of_exchange(record, AgentSettings(id="echo", class_path="a:b"), None, {})
     assert modules is not None
+    return modules
+
+
+async def error_of(modules: ExchangeModules) -> str:
+    reviewed = await modules.after_ai("text", Channel.FINAL, [], 0, within_s=0.01)
+    [error] = reviewed.trail
+    assert isinstance(error, ModuleErrorRecord)
+    return error.error
+
+
+async def test_timeouts_of_a_module_that_had_little_time_open_no_circuit(tmp_path: Path) -> None:
+    """Else people could switch it off for all, by stopping their exchanges again and again."""
+    made = await supervisor(tmp_path, entry(settings={"after": "hang"}, timeout_s=1))
+    modules = in_an_exchange(made)
     for _ in range(7):
-        reviewed = await modules.after_ai("text", Channel.FINAL, [], 0, within_s=0.01)
-        [error] = reviewed.trail
-        assert isinstance(error, ModuleErrorRecord) and error.error == "timeout"
+        assert await error_of(modules) == "timeout"
     assert set(made.health[0].circuits.values()) == {"closed"}
+    await made.aclose()
+
+
+async def test_a_module_whose_calls_do_not_end_is_called_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised_module, "_STUCK_AT_MOST", 3)
+    MADE.clear()
+    made = await supervisor(tmp_path, entry(settings={"after": "hang_stubbornly"}, timeout_s=1))
+    modules = in_an_exchange(made)
+    assert [await error_of(modules) for _ in range(5)] == ["timeout"] * 3 + ["too_many_running"] * 2
+    [module] = MADE
+    assert len(module.seen) == 3
     await made.aclose()

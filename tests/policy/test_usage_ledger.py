@@ -233,6 +233,23 @@ async def test_the_oldest_give_way_in_a_long_outage_and_the_log_says_so(
     assert metric(kpi, "chat_usage_lost_total") == 5
 
 
+async def test_what_comes_while_the_oldest_are_stored_is_stored_too(
+    store: FailingStore, ledger: UsageLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WAITING_AT_MOST", 3)
+    stored_at_last = store.hold("add_trail")
+    for number in range(3):
+        ledger.keep([ledger.record_of(called(number), ANN)])
+    await asyncio.sleep(0)
+    # They take the places of those that are on their way.
+    for number in range(3, 6):
+        ledger.keep([ledger.record_of(called(number), ANN)])
+    stored_at_last.set()
+    await eventually(lambda: ledger._storing is None)
+    await ledger.aclose()
+    assert {f"call-{number}" for number in range(3, 6)} <= {record.id for record in await stored(store)}
+
+
 async def test_it_closes_though_the_store_stays_away(
     store: FailingStore,
     ledger: UsageLedger,

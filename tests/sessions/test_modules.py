@@ -108,6 +108,26 @@ async def test_models_are_given_other_words_and_people_their_own(tmp_path: Path)
     assert RUNS[1][:2] == ["my <WORD>", "I was told: my <WORD>"]
 
 
+class Strict(Acting):
+    """Changes what people see, and blocks what an earlier module keeps for models alone."""
+
+    async def after_ai(self, context: HookContext) -> HookResult:
+        assert context.response is not None
+        if "<WORD>" in context.response.text:
+            return await self._act("block_word", context, f"{self.settings.word}: {context.response.text}")
+        return await self._act("redact", context, context.response.text)
+
+
+async def test_a_module_blocks_what_only_models_would_be_given(tmp_path: Path) -> None:
+    keeping = entry("keeping", settings={"before": "for_model", "after": "back"}, priority=1)
+    strict = entry("strict", class_path=f"{__name__}:Strict", priority=2)
+    async with serving(tmp_path, keeping, strict) as sessions:
+        events = await sessions.ask("my secret")
+        assert (status(events), final_text(events)) == ("blocked", "That is not said here.")
+        await sessions.ask("more", session_id=events[0]["session_id"])
+    assert "I was told: my" not in str(RUNS[1])
+
+
 async def test_a_replaced_answer_is_not_given_to_models_later(tmp_path: Path) -> None:
     async with serving(tmp_path, entry(settings={"after": "redact", "word": "told"})) as sessions:
         events = await sessions.ask("one")

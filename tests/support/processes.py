@@ -25,3 +25,19 @@ def is_there(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def cpu_with_descendants_s(pid: int) -> float:
+    """Processor time of a process, of all that it has started, and of those among them that have been waited for."""
+    total_s, waiting = 0.0, [pid]
+    while waiting:
+        one = waiting.pop()
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            total_s += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            for task in Path(f"/proc/{one}/task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+        # It has ended meanwhile.
+        except OSError:
+            continue
+    return total_s

@@ -1,6 +1,7 @@
 """Tests the effect of the test plugins on a small run in a separate process."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.figures import read, told_in, write
-from support.minutes import spent
+from support.minutes import by_folder, spent
 from support.skips import summary
 
 TESTS = Path(__file__).parents[1]
@@ -118,9 +119,21 @@ def test_a_run_tells_where_its_minutes_went(tmp_path: Path) -> None:
     def report(file: str, duration: float) -> pytest.TestReport:
         return pytest.TestReport(f"{file}::a", (file, 1, "a"), {}, "passed", None, "call", duration=duration)
 
-    folders, files = spent([report("tests/b/c/d.py", 1), report("tests/b/e.py", 2), report("tests/f.py", 4), "other"])
-    assert folders == {"tests/b": 3, "tests": 4}
+    files = spent([report("tests/b/c/d.py", 1), report("tests/b/e.py", 2), report("tests/f.py", 4), "other"])
     assert files == {"tests/b/c/d.py": 1, "tests/b/e.py": 2, "tests/f.py": 4}
-    code = "def test_passes(): pass"
-    assert "minutes of all lanes" not in run(tmp_path, code, "support.minutes").stdout
-    assert "    0.0  test_it.py\n" in run(tmp_path, code, "support.minutes", CI="true").stdout
+    assert by_folder(files) == {"tests/b": 3, "tests": 4}
+
+
+BUSY = """
+import subprocess, sys
+
+def test_is_busy():
+    subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.5: pass"], check=True)
+"""
+
+
+@pytest.mark.parametrize("lanes", ["", "-p xdist -n 1"])
+def test_a_run_tells_of_the_processors_too(tmp_path: Path, lanes: str) -> None:
+    assert "minutes of all lanes" not in run(tmp_path, BUSY, "support.minutes", PYTEST_ADDOPTS=lanes).stdout
+    told = run(tmp_path, BUSY, "support.minutes", CI="true", PYTEST_ADDOPTS=lanes).stdout
+    assert re.search(r"^ +0\.0\d +0\.0[1-9]  test_it\.py$", told, re.MULTILINE), told

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
+from services.mongo_java import MongoJava
 from services.mongodb import ON_MONGODB, ON_PLANNING_MONGODB, fresh_database, server_url
+from support.tcp_line import TcpLine, tcp_line
 
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
@@ -54,6 +56,14 @@ async def open_store(kind: str | None, tmp_path: Path) -> AsyncIterator[OpenStor
 @pytest.fixture
 async def store(open_store: OpenStore) -> Store:
     return await open_store()
+
+
+@pytest.fixture
+async def line(mongo_java: MongoJava) -> AsyncIterator[TcpLine]:
+    """A line to the server, which the test may hold or cut."""
+    async with tcp_line() as line:
+        line.target = mongo_java.port
+        yield line
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 from services.mongo_java import MongoJava
 from services.mongodb import fresh_database
-from support.tcp_line import TcpLine, tcp_line
+from support.tcp_line import TcpLine
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores import heartbeat
@@ -19,13 +19,6 @@ from agentic_backend.stores.mongo import MongoStore, instances
 OpenAt = Callable[[int], Awaitable[MongoStore]]
 EVERY_S, TIMEOUT_S, PATIENCE_S = 0.05, 10, 20
 pytestmark = [pytest.mark.mongodb, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-async def line(mongo_java: MongoJava) -> AsyncIterator[TcpLine]:
-    async with tcp_line() as line:
-        line.target = mongo_java.port
-        yield line
 
 
 @pytest.fixture

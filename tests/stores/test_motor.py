@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 from services.mongo_java import MongoJava
 from services.mongodb import fresh_database
-from support.tcp_line import TcpLine, tcp_line
+from support.tcp_line import TcpLine
 
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
@@ -18,13 +18,6 @@ from tests.stores.trail_samples import a_usage
 
 MOTOR: Driver = "motor"
 pytestmark = [pytest.mark.mongodb, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-async def line(mongo_java: MongoJava) -> AsyncIterator[TcpLine]:
-    async with tcp_line() as line:
-        line.target = mongo_java.port
-        yield line
 
 
 @pytest.fixture

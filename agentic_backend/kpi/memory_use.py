@@ -1,4 +1,4 @@
-"""MemoryUse: how much the process has taken of the memory that it may take.
+"""How much the process has taken of the memory that it may take.
 
 Three limits count. That of its cgroup, a container or a systemd unit, is for all processes in it: workers, MCP servers
 over stdio. That of the process itself (`ulimit -v`, `LimitAS`) is for its address space. The machine's own memory is
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_backend.kpi.cgroups import MOUNTED, OWN, cgroups, read_number
+from agentic_backend.kpi.limit_use import LimitUse, nearest
 
 try:
     import resource
@@ -19,19 +20,6 @@ except ImportError:  # Windows has no such limit.
 _PAGES, _MACHINE = Path("/proc/self/statm"), Path("/proc/meminfo")
 # What version 1 says where there is no limit is the largest number of pages, in bytes.
 _NO_LIMIT = 1 << 60
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """In bytes."""
-
-    used: int
-    """What counts against the limit, without what the system can take back: its cache of files."""
-    limit: int
-
-    @property
-    def ratio(self) -> float:
-        return self.used / self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +35,29 @@ _VERSION_1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_ac
 _VERSION_2 = _Files("memory.max", "memory.current", ("active_file", "inactive_file"))
 
 
-def memory_use(mounted: Path = MOUNTED, own: Path = OWN, machine: Path = _MACHINE) -> MemoryUse | None:
-    """Of the limit that is nearest. None if none can be read."""
-    found = [*_of_cgroups(mounted, own), *_of_address_space(), *_of_machine(machine)]
-    return max(found, key=lambda use: use.ratio, default=None)
+def memory_use(mounted: Path = MOUNTED, own: Path = OWN, machine: Path = _MACHINE) -> LimitUse | None:
+    """Of the limit that is nearest, in bytes, without what the system can take back: its cache of files. None if none
+    can be read.
+    """
+    return nearest((*_of_cgroups(mounted, own), *_of_address_space(), *_of_machine(machine)))
 
 
-def _of_cgroups(mounted: Path, own: Path) -> Iterator[MemoryUse]:
+def _of_cgroups(mounted: Path, own: Path) -> Iterator[LimitUse]:
     """Of the process's cgroup and of those around it, as far as they have a limit."""
     for version, directory in cgroups("memory", mounted, own):
         if use := _of_cgroup(directory, _VERSION_2 if version == 2 else _VERSION_1):
             yield use
 
 
-def _of_cgroup(directory: Path, files: _Files) -> MemoryUse | None:
+def _of_cgroup(directory: Path, files: _Files) -> LimitUse | None:
     limit = read_number(directory / files.limit)
     if limit is None or not 0 < limit < _NO_LIMIT:
         return None
     used = read_number(directory / files.used)
     if used is None:
         # It is hidden from some containers; then the process knows of itself alone.
-        return MemoryUse(_pages()[1], limit)
-    return MemoryUse(max(0, used - _cached(directory / "memory.stat", files.cached)), limit)
+        return LimitUse(_pages()[1], limit)
+    return LimitUse(max(0, used - _cached(directory / "memory.stat", files.cached)), limit)
 
 
 def _cached(statistics: Path, names: tuple[str, str]) -> int:
@@ -79,21 +68,21 @@ def _cached(statistics: Path, names: tuple[str, str]) -> int:
         return 0
 
 
-def _of_address_space() -> Iterator[MemoryUse]:
+def _of_address_space() -> Iterator[LimitUse]:
     if resource is None:
         return
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit > 0:
-        yield MemoryUse(_pages()[0], limit)
+        yield LimitUse(_pages()[0], limit)
 
 
-def _of_machine(machine: Path) -> Iterator[MemoryUse]:
+def _of_machine(machine: Path) -> Iterator[LimitUse]:
     try:
         told = dict(line.split(":") for line in machine.read_text().splitlines())
         total, available = (int(told[name].split()[0]) << 10 for name in ("MemTotal", "MemAvailable"))
     except (OSError, ValueError, KeyError):
         return
-    yield MemoryUse(total - available, total)
+    yield LimitUse(total - available, total)
 
 
 def _pages() -> tuple[int, int]:

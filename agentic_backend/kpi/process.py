@@ -4,6 +4,7 @@ import platform
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
+from agentic_backend.kpi.limit_use import LimitUse
 from agentic_backend.kpi.memory_use import memory_use
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
 from agentic_backend.kpi.thread_use import thread_use
@@ -24,10 +25,18 @@ class ProcessMetrics:
         )
         self._overloaded = metrics.gauge("chat_overloaded", "1 while asks are refused for it, else 0.", together="max")
         metrics.add_process()
-        metrics.gauge_if_known("chat_memory_limit_bytes", "The memory limit that is nearest.", _memory_limit, "max")
-        metrics.gauge_if_known("chat_memory_used_ratio", "How much of this limit is used.", _memory_used, "max")
-        metrics.gauge_if_known("chat_threads_limit", "The limit of threads that is nearest.", _thread_limit, "max")
-        metrics.gauge_if_known("chat_threads_used_ratio", "How much of this limit is used.", _threads_used, "max")
+        metrics.gauge_if_known(
+            "chat_memory_limit_bytes", "The memory limit that is nearest.", lambda: _limit_of(memory_use()), "max"
+        )
+        metrics.gauge_if_known(
+            "chat_memory_used_ratio", "How much of this limit is used.", lambda: _ratio_of(memory_use()), "max"
+        )
+        metrics.gauge_if_known(
+            "chat_threads_limit", "The limit of threads that is nearest.", lambda: _limit_of(thread_use()), "max"
+        )
+        metrics.gauge_if_known(
+            "chat_threads_used_ratio", "How much of this limit is used.", lambda: _ratio_of(thread_use()), "max"
+        )
         self._blocking = metrics.gauge_by(
             "chat_blocking_threads", "Threads for blocking code that run some, by agent.", "agent_id"
         )
@@ -67,21 +76,9 @@ class ProcessMetrics:
         self._blocked.labels(agent_id).observe(blocked_s)
 
 
-def _memory_limit() -> float | None:
-    use = memory_use()
+def _limit_of(use: LimitUse | None) -> float | None:
     return None if use is None else use.limit
 
 
-def _memory_used() -> float | None:
-    use = memory_use()
-    return None if use is None else use.ratio
-
-
-def _thread_limit() -> float | None:
-    use = thread_use()
-    return None if use is None else use.limit
-
-
-def _threads_used() -> float | None:
-    use = thread_use()
+def _ratio_of(use: LimitUse | None) -> float | None:
     return None if use is None else use.ratio

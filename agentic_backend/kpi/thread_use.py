@@ -1,4 +1,4 @@
-"""ThreadUse: how many threads there are of those that there may be; beyond the limit none can be started.
+"""How many threads there are of those that there may be; beyond the limit none can be started.
 
 Three limits count: of the cgroup (a container's, a unit's `TasksMax`), of the user (`ulimit -u`, which root doesn't
 have), and of the machine.
@@ -6,10 +6,10 @@ have), and of the machine.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_backend.kpi.cgroups import MOUNTED, OWN, cgroups, read_number
+from agentic_backend.kpi.limit_use import LimitUse, nearest
 
 try:
     import resource
@@ -21,38 +21,25 @@ _PROCESSES = Path("/proc")
 _THREADS = 17
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadUse:
-    """The threads of all processes that the limit is for."""
-
-    used: int
-    limit: int
-
-    @property
-    def ratio(self) -> float:
-        return self.used / self.limit
-
-
-def thread_use(mounted: Path = MOUNTED, own: Path = OWN, processes: Path = _PROCESSES) -> ThreadUse | None:
+def thread_use(mounted: Path = MOUNTED, own: Path = OWN, processes: Path = _PROCESSES) -> LimitUse | None:
     """Of the limit that is nearest. None if none can be read."""
-    found = [*_of_cgroups(mounted, own), *_of_user(processes), *_of_machine(processes)]
-    return max(found, key=lambda use: use.ratio, default=None)
+    return nearest((*_of_cgroups(mounted, own), *_of_user(processes), *_of_machine(processes)))
 
 
-def _of_cgroups(mounted: Path, own: Path) -> Iterator[ThreadUse]:
+def _of_cgroups(mounted: Path, own: Path) -> Iterator[LimitUse]:
     for _, directory in cgroups("pids", mounted, own):
         limit, used = read_number(directory / "pids.max"), read_number(directory / "pids.current")
         if limit and used is not None:
-            yield ThreadUse(used, limit)
+            yield LimitUse(used, limit)
 
 
-def _of_user(processes: Path) -> Iterator[ThreadUse]:
+def _of_user(processes: Path) -> Iterator[LimitUse]:
     if resource is None or os.geteuid() == 0:
         return
     limit, there = resource.getrlimit(resource.RLIMIT_NPROC)[0], _on_machine(processes)
     # The user's are some of the machine's: while these are few, nobody has to look at each process.
     if limit != resource.RLIM_INFINITY and limit > 0 and (there is None or there > limit / 2):
-        yield ThreadUse(sum(_threads_of(process) for process in processes.glob("[0-9]*")), limit)
+        yield LimitUse(sum(_threads_of(process) for process in processes.glob("[0-9]*")), limit)
 
 
 def _threads_of(process: Path) -> int:
@@ -65,12 +52,12 @@ def _threads_of(process: Path) -> int:
         return 0
 
 
-def _of_machine(processes: Path) -> Iterator[ThreadUse]:
+def _of_machine(processes: Path) -> Iterator[LimitUse]:
     kernel = processes / "sys" / "kernel"
     limits = [read_number(kernel / name) for name in ("threads-max", "pid_max")]
     used, known = _on_machine(processes), [limit for limit in limits if limit]
     if used is not None and known:
-        yield ThreadUse(used, min(known))
+        yield LimitUse(used, min(known))
 
 
 def _on_machine(processes: Path) -> int | None:

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agentic_backend.agents.blocking_threads import busy_threads
-from agentic_backend.kpi.memory_use import MemoryUse, memory_use
-from agentic_backend.kpi.thread_use import ThreadUse, thread_use
+from agentic_backend.kpi.limit_use import LimitUse, nearest
+from agentic_backend.kpi.memory_use import memory_use
+from agentic_backend.kpi.thread_use import thread_use
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +25,8 @@ _OVER = 0.85
 _EVERY_S = 2.0
 _MOST_AGENTS = 5
 
-MemoryOf = Callable[[], MemoryUse | None]
-ThreadsOf = Callable[[], tuple[ThreadUse | None, Counter[str]]]
+MemoryOf = Callable[[], LimitUse | None]
+ThreadsOf = Callable[[], tuple[LimitUse | None, Counter[str]]]
 """How many threads there are of the limit that is nearest, and how many agents hold, by their ids."""
 
 
@@ -84,10 +85,9 @@ class LimitWatch:
 def watched_limits(pool: ThreadPoolExecutor | None, pool_limit: int) -> Iterator[None]:
     """Watch the process's memory and threads while the context is open, among them those of `pool`, if there is one."""
 
-    def threads() -> tuple[ThreadUse | None, Counter[str]]:
+    def threads() -> tuple[LimitUse | None, Counter[str]]:
         busy = Counter[str]() if pool is None else busy_threads(pool)
-        found = [use for use in (thread_use(), ThreadUse(busy.total(), pool_limit)) if use is not None]
-        return max(found, key=lambda use: use.ratio), busy
+        return nearest(filter(None, (thread_use(), LimitUse(busy.total(), pool_limit)))), busy
 
     watch = LimitWatch(memory_use, threads)
     watch.start()

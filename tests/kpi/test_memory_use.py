@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.kpi.memory_use import MemoryUse, memory_use
+from agentic_backend.kpi.limit_use import LimitUse
+from agentic_backend.kpi.memory_use import memory_use
 
 NONE_IN_VERSION_1 = 9_223_372_036_854_771_712
 
@@ -57,7 +58,7 @@ CACHED_IN_VERSION_2 = "anon 100\nactive_file 30\ninactive_file 40"
 def test_what_is_used_is_that_of_the_cgroup_without_its_cache(
     tmp_path: Path, own: str, files: dict[str, object], use: tuple[int, int] | None
 ) -> None:
-    assert memory_use(*written(tmp_path, own, **files)) == (use and MemoryUse(*use))
+    assert memory_use(*written(tmp_path, own, **files)) == (use and LimitUse(*use))
 
 
 @pytest.mark.parametrize(("outer", "inner", "used"), [(290, 20, 290), (210, 190, 190)])
@@ -86,7 +87,7 @@ def test_the_machines_memory_is_a_limit_too(tmp_path: Path) -> None:
     machine.write_text(
         "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    250 kB\nHugePages_Total:  0\n"
     )
-    assert memory_use(tmp_path, tmp_path / "nothing", machine) == MemoryUse(750 << 10, 1000 << 10)
+    assert memory_use(tmp_path, tmp_path / "nothing", machine) == LimitUse(750 << 10, 1000 << 10)
 
 
 def test_a_limit_of_the_address_space_counts() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.kpi.thread_use import ThreadUse, thread_use
+from agentic_backend.kpi.limit_use import LimitUse
+from agentic_backend.kpi.thread_use import thread_use
 from tests.kpi.test_memory_use import written
 
 
@@ -22,7 +23,7 @@ from tests.kpi.test_memory_use import written
 def test_the_limit_is_that_of_the_cgroup(
     tmp_path: Path, own: str, files: dict[str, object], use: tuple[int, int] | None
 ) -> None:
-    assert thread_use(*written(tmp_path, own, **files)) == (use and ThreadUse(*use))
+    assert thread_use(*written(tmp_path, own, **files)) == (use and LimitUse(*use))
 
 
 def test_the_machines_limit_counts_too(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_the_machines_limit_counts_too(tmp_path: Path) -> None:
         ("loadavg", "0.1 0.2 0.3 4/120 7"),
     ):
         (tmp_path / name).write_text(f"{number}\n")
-    assert thread_use(tmp_path, tmp_path / "nothing", tmp_path) == ThreadUse(120, 500)
+    assert thread_use(tmp_path, tmp_path / "nothing", tmp_path) == LimitUse(120, 500)
 
 
 def test_the_users_limit_is_for_the_threads_of_all_its_processes() -> None:

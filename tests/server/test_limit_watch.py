@@ -5,14 +5,13 @@ from collections import Counter
 
 import pytest
 
-from agentic_backend.kpi.memory_use import MemoryUse
-from agentic_backend.kpi.thread_use import ThreadUse
+from agentic_backend.kpi.limit_use import LimitUse
 from agentic_backend.server.limit_watch import LimitWatch
 
 
 def told(caplog: pytest.LogCaptureFixture, *used: int | None) -> list[tuple[str, int]]:
     """What is logged while a process with a limit of 1,000 bytes uses so many; None: it has no limit."""
-    uses = iter([None if each is None else MemoryUse(each, 1000) for each in used])
+    uses = iter([None if each is None else LimitUse(each, 1000) for each in used])
     watch = LimitWatch(lambda: next(uses), lambda: (None, Counter()))
     with caplog.at_level(logging.INFO, logger="agentic_backend.server.limit_watch"):
         for _ in used:
@@ -43,7 +42,7 @@ def test_the_log_has_one_line_when_the_limit_gets_near_and_one_when_that_is_over
 def test_the_line_about_threads_names_the_agents_that_hold_most(caplog: pytest.LogCaptureFixture) -> None:
     uses = iter([90, 91, 99, 84])
     busy = Counter({"": 3, "crawler": 70, "idle": 1, "poet": 2, "judge": 4, "clerk": 5})
-    watch = LimitWatch(lambda: None, lambda: (ThreadUse(next(uses), 100), busy))
+    watch = LimitWatch(lambda: None, lambda: (LimitUse(next(uses), 100), busy))
     with caplog.at_level(logging.INFO, logger="agentic_backend.server.limit_watch"):
         for _ in range(4):
             watch.look()

@@ -77,10 +77,8 @@ def shown(forms: Collection[str], text: str) -> Iterator[Span]:
     # Most ellipses are beside no part of any form, and one search tells it.
     together = "\n".join(forms)
     for cut in _ELLIPSIS.finditer(text):
-        before, after = (
-            text[max(cut.start() - _SHORTEST_END, 0) : cut.start()],
-            text[cut.end() : cut.end() + _SHORTEST_END],
-        )
+        before = text[max(cut.start() - _SHORTEST_END, 0) : cut.start()]
+        after = text[cut.end() : cut.end() + _SHORTEST_END]
         if before in together or after in together:
             yield from _ends(cut.span(), forms, text)
 

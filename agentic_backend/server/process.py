@@ -204,8 +204,8 @@ async def running(
 
     `bound` is the public listener's socket if it is shared with other workers; `joint` is their internal listener, if
     they have one, and `peers` is where they hear each other, if they need that. `threads` are those for blocking code,
-    if the loop has its own. Raises OSError if an address can't be
-    bound, CannotOpenStore, and StoreUnavailable if the store fails right after it is opened.
+    if the loop has its own. Raises OSError if an address can't be bound, CannotOpenStore, and StoreUnavailable if the
+    store fails right after it is opened.
     """
     drain = drain or Drain()
     async with contextlib.AsyncExitStack() as stack:

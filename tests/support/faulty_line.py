@@ -3,12 +3,14 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from support.tcp_line import End, TcpLine
 
 _CHUNK = 65_536
+Line = TypeVar("Line", bound="FaultyLine")
 
 
 class FaultyLine(TcpLine):
@@ -84,12 +86,15 @@ class FaultyLine(TcpLine):
 
 
 @asynccontextmanager
-async def faulty_line(target: int) -> AsyncIterator[FaultyLine]:
-    """A line to this loopback port."""
-    line = FaultyLine()
+async def opened(line: Line, target: int) -> AsyncIterator[Line]:
+    """The line, to this loopback port."""
     line.target = target
     await line.open()
     try:
         yield line
     finally:
         await line.close()
+
+
+def faulty_line(target: int) -> AbstractAsyncContextManager[FaultyLine]:
+    return opened(FaultyLine(), target)

@@ -7,12 +7,12 @@ wire protocol for OP_QUERY, OP_REPLY and OP_MSG.
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from bson import decode, encode
 
-from support.faulty_line import FaultyLine
+from support.faulty_line import FaultyLine, opened
 from support.tcp_line import End
 
 _REPLY, _QUERY, _MSG = 1, 2004, 2013
@@ -135,13 +135,6 @@ class SignInLine(FaultyLine):
         client[1].transport.abort()
 
 
-@asynccontextmanager
-async def sign_in_line(target: int) -> AsyncIterator[SignInLine]:
+def sign_in_line(target: int) -> AbstractAsyncContextManager[SignInLine]:
     """A line to the server at this loopback port."""
-    line = SignInLine()
-    line.target = target
-    await line.open()
-    try:
-        yield line
-    finally:
-        await line.close()
+    return opened(SignInLine(), target)

@@ -65,7 +65,8 @@ import { timerOf } from "./timer.js";
  * @property {number | undefined} [patience]  how many seconds it tries to reach a server before it is `unreachable`; by
  *   default without end
  * @property {((signal: AbortSignal) => Promise<HttpAnswer | Error | null>) | undefined} [httpAnswer]  what HTTP answers
- *   where no socket opened, or how it fails; null where that says nothing. For classes of sockets that don't tell, as those of browsers.
+ *   where no socket opened, or how it fails; null where that says nothing. For classes of sockets that don't tell, as
+ *   those of browsers.
  * @property {() => void} onOpen
  * @property {(event: ServerEvent, size: number) => void} onEvent  `size` is the event's length as JSON, in characters
  * @property {(state: ConnectionState) => void} onState

@@ -62,7 +62,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         self.spent: Sequence[Any] = ()
         # Which tools the run's open calls meant then (see `tools_meant`).
         self.meant: Mapping[str, Sequence[Any]] = {}
-        # Called in a thread with the number of a step of the root graph, and the state before it; None: nobody asks.
+        # Called with the number of a step of the root graph, and the state before it: in a thread, unless that state is
+        # packed sooner than a thread begins. None: nobody asks.
         self.on_step: Callable[[int, Snapshot], None] | None = None
         if kept:
             first = _first(kept)
@@ -209,7 +210,11 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
     ) -> RunnableConfig:
         put = self.put(config, checkpoint, metadata, new_versions)
         if self.on_step is not None and not config["configurable"].get("checkpoint_ns"):
-            await asyncio.to_thread(self.on_step, metadata["step"] + 1, self._before_step(checkpoint["id"]))
+            step, before = metadata["step"] + 1, self._before_step(checkpoint["id"])
+            if before.packs_quickly:
+                self.on_step(step, before)
+            else:
+                await asyncio.to_thread(self.on_step, step, before)
         return put
 
     def put_writes(

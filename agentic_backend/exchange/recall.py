@@ -32,7 +32,7 @@ from agentic_backend.agents.kept_state import (
     unpack_states,
 )
 from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
-from agentic_backend.agents.snapshot import Snapshot
+from agentic_backend.agents.snapshot import Snapshot, pack_quickly
 from agentic_backend.errors import StateRefused
 from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
 from agentic_backend.exchange.left_messages import as_left, last_exchanges
@@ -41,8 +41,6 @@ from agentic_backend.stores.records import Restore, SessionRecord
 
 log = logging.getLogger(__name__)
 
-# So few messages, of so many characters, are packed in a fraction of a millisecond, which is less than a thread costs.
-_FEW, _SHORT = 32, 64 * 1024
 # So many rows are made into messages in about 2 ms.
 _FEW_ROWS = 200
 # How many exchanges are read at first, and a number that no session has.
@@ -167,7 +165,7 @@ class Recall:
             if left is not None and not _is_same(left, messages):
                 values = {name: value for name, value in values.items() if name in warm.flow.kept_channels}
             graphs = lasting(checkpoints.snapshot())
-            if not values and graphs is None and _are_quick(left or ()):
+            if not values and graphs is None and pack_quickly(left or ()):
                 return _ended(warm, memory, values, left, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
             return await asyncio.to_thread(_ended, warm, memory, values, left, graphs, next_rank)
@@ -175,13 +173,6 @@ class Recall:
             # RuntimeError, for example: code of the graph that runs on changes a value while it is packed.
             log.warning("graph state not kept", exc_info=True, extra={"agent_id": warm.key[1]})
             return Ended()
-
-
-def _are_quick(left: Sequence[Any]) -> bool:
-    """Whether messages are packed at once, without a thread: they are few short texts."""
-    texts = [one.content for one in left if isinstance(one, BaseMessage) and isinstance(one.content, str)]
-    artifacts = any(getattr(one, "artifact", None) is not None for one in left)
-    return len(texts) == len(left) <= _FEW and sum(map(len, texts)) <= _SHORT and not artifacts
 
 
 def _log_restored(how: Restore, window: int, rows: int, began: float, log_fields: Mapping[str, object] | None) -> None:

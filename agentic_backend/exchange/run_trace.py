@@ -80,11 +80,12 @@ class RunTrace(RunObserver):
         self._own: dict[UUID, RunStep] = {}
         self._chars = 0
         self._states: dict[int, bytes] = {}
+        self._state_bytes = 0
 
     @property
     def size(self) -> int:
         """How many bytes it takes, about."""
-        return self._chars + sum(map(len, list(self._states.values()))) + 500 * len(self.steps)
+        return self._chars + self._state_bytes + 500 * len(self.steps)
 
     @property
     def replayable(self) -> frozenset[int]:
@@ -104,9 +105,10 @@ class RunTrace(RunObserver):
             return
         if len(packed) > _LARGEST_STATE:
             return
+        self._state_bytes += len(packed) - len(self._states.get(graph_step, b""))
         self._states[graph_step] = packed
-        while sum(map(len, list(self._states.values()))) > _MOST_STATE_BYTES:
-            self._states.pop(next(iter(self._states)), None)
+        while self._state_bytes > _MOST_STATE_BYTES:
+            self._state_bytes -= len(self._states.pop(next(iter(self._states))))
 
     def cut(self) -> None:
         """End the run: the steps that still run were cancelled, of which LangChain tells nobody."""

@@ -16,7 +16,7 @@ from agentic_backend.protocol.parts import Value, absent
 class Event(BaseModel):
     """A server event. It is built from checked values, so pydantic validates only its shape."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str
 

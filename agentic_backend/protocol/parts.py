@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Value(BaseModel):
     """An immutable protocol value; unknown fields are an error."""
 
-    # The text below a field describes it in the published schemas.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _is_none(value: object) -> bool:

@@ -1,6 +1,11 @@
 """JSON Schemas (draft 2020-12) of the models on the wire, as the published documents have them."""
 
-from collections.abc import Callable, Iterable
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -19,7 +24,8 @@ class WireSchema(GenerateJsonSchema):
 
     A key of a frame that may be absent may also be null, and only an ask may leave out its type. A field that is left
     out of an answer where it has no value is never null there, and every other field is there. An answer may get more
-    fields: clients ignore those that they don't know. A parameter of a query string is never null.
+    fields: clients ignore those that they don't know. A parameter of a query string is never null. The text below a
+    field describes it; it is read here, because pydantic would parse the source of every model at each start.
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -42,7 +48,7 @@ class WireSchema(GenerateJsonSchema):
         return without_null(field) if "serialization_exclude_if" in schema else field
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        model = super().model_schema(schema)
+        model = _described(super().model_schema(schema), schema["cls"])
         if self.mode == "serialization":
             return _open(model)
         if issubclass(schema["cls"], Frame):
@@ -56,8 +62,12 @@ class WireSchema(GenerateJsonSchema):
         return field
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        record = super().dataclass_schema(schema)
+        record = _described(super().dataclass_schema(schema), schema["cls"])
         return _open(record) if self.mode == "serialization" else record
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
+        typed_dict = super().typed_dict_schema(schema)
+        return _described(typed_dict, schema["cls"]) if "cls" in schema else typed_dict
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         mapping = super().dict_schema(schema)
@@ -74,6 +84,33 @@ def schemas_of(
     adapters = [(key, mode, TypeAdapter(each)) for key, mode, each in types]
     schemas, rest = TypeAdapter.json_schemas(adapters, ref_template=ref_template, schema_generator=WireSchema)
     return {key: schema for (key, _), schema in schemas.items()}, rest.get("$defs", {})
+
+
+def _described(schema: JsonSchemaValue, cls: type[Any]) -> JsonSchemaValue:
+    """The schema of a class with the texts below its fields."""
+    properties, fields = schema.get("properties", {}), getattr(cls, "model_fields", {})
+    for each in cls.__mro__:
+        for name, text in _texts(each.__module__).get(each.__qualname__, {}).items():
+            alias = fields[name].alias if name in fields else None
+            if (shown := properties.get(name, properties.get(alias))) is not None:
+                shown.setdefault("description", text)
+    return schema
+
+
+@cache
+def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
+    """The texts below the fields of the classes of a module of the product, by class and field."""
+    if not module.startswith("agentic_backend."):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {each.name: dict(_texts_below(each)) for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
+
+
+def _texts_below(declared: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in pairwise(declared.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, inspect.cleandoc(text)
 
 
 def _open(model: JsonSchemaValue) -> JsonSchemaValue:

@@ -12,8 +12,9 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
@@ -61,6 +62,30 @@ def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:
         if row.channel is Channel.OBSERVATION and row.metadata.finish_reason is None:
             beside_calls = message
     return restored
+
+
+Said = tuple[Any, ...] | None
+
+
+def said_by(message: Any) -> Said:
+    """What a model is told by a message, as far as the transcript tells it too; None if the message holds more.
+
+    Its id is left aside, and what a provider tells of its own call: how much was read and written, and why it ended.
+    """
+    # Exactly these: a class of an author's own may hold anything.
+    kind = type(message)
+    if kind not in (HumanMessage, AIMessage, SystemMessage, ToolMessage) or any(message.additional_kwargs.values()):
+        return None
+    if message.response_metadata and not (kind is AIMessage and "model_provider" in message.response_metadata):
+        return None
+    # Texts: the run may change a list or the arguments of a call in place.
+    told = (kind.__name__, message.name, message.content if isinstance(message.content, str) else repr(message.content))
+    if kind is AIMessage:
+        calls = [(call["id"], call["name"], repr(call["args"])) for call in message.tool_calls]
+        return None if message.invalid_tool_calls else (*told, calls)
+    if kind is ToolMessage:
+        return None if message.artifact is not None else (*told, message.tool_call_id, message.status)
+    return told
 
 
 def _add_calls(

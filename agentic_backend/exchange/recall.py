@@ -2,7 +2,8 @@
 
 A graph starts from what it left itself at the end of its last exchange that ended well: its channels and its messages,
 whatever it did to them. What the session has got since, from other agents or in exchanges that ended otherwise, is
-restored from the stored messages. So is everything if nothing is kept.
+restored from the stored messages. So is everything if nothing is kept: what the stored messages say as well is not kept
+beside them.
 
 The store is the source of truth. The memory of a warm agent is a cache: it is used only if the session's ranks show
 that no message has been added since, and that nobody has reset the session's state.
@@ -34,10 +35,10 @@ from agentic_backend.agents.kept_state import (
 from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
 from agentic_backend.agents.snapshot import Snapshot, pack_quickly
 from agentic_backend.errors import StateRefused
-from agentic_backend.exchange.history import HISTORY_BYTES, restore_exchanges
-from agentic_backend.exchange.left_messages import as_left, last_exchanges
+from agentic_backend.exchange.history import HISTORY_BYTES, Said, restore_exchange, restore_exchanges, said_by
+from agentic_backend.exchange.left_messages import as_left, divided, last_exchanges
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import Restore, SessionRecord
+from agentic_backend.stores.records import MessageRecord, Restore, SessionRecord
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,8 @@ class Memory:
     unseen: Sequence[Sequence[BaseMessage]] = ()
     # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
+    # What the stored messages say, by exchange, of `left` and `unseen`; None if anything is kept beside them.
+    said: Sequence[Sequence[Said]] | None = None
     restore: Restore | None = None
     """Where this was found; None if the session has no past."""
 
@@ -105,7 +108,7 @@ class Recall:
         began = time.monotonic()
         reset_rank = session.reset_rank or 0 if session is not None else 0
         if session is None or before_rank == 0:
-            return Memory(window, before_rank, reset_rank)
+            return Memory(window, before_rank, reset_rank, said=())
         memory = warm.memory
         if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
             _log_restored("warm", window, 0, began, log_fields)
@@ -120,7 +123,9 @@ class Recall:
             count = min(window, before_rank - unseen_from)
             unseen, read = await self._unseen(session, unseen_from, count, needed)
         _log_restored("cold", window, read, began, log_fields)
-        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, "cold")
+        # At once: the run may change them in place.
+        said = [list(map(said_by, exchange)) for exchange in unseen] if warm.key[1] not in states else None
+        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, said, "cold")
 
     async def _unseen(
         self, session: SessionRecord, since: int, count: int, needed: Needed
@@ -152,12 +157,20 @@ class Recall:
             return {}
 
     async def end(
-        self, warm: WarmAgent, memory: Memory, checkpoints: ExchangeCheckpoints, next_rank: int, *, is_ok: bool
+        self,
+        warm: WarmAgent,
+        memory: Memory,
+        checkpoints: ExchangeCheckpoints,
+        stored: Sequence[MessageRecord],
+        *,
+        is_ok: bool,
     ) -> Ended:
-        """What a run leaves whose exchange ends before `next_rank`. If it does not end well, its messages don't count.
+        """What a run leaves whose exchange ends with the messages `stored`. If it ends otherwise than well, those of
+        its graph don't count.
 
         Never raises: without a state, the next exchange starts from the one before.
         """
+        next_rank = stored[-1].rank + 1
         try:
             values = checkpoints.last_values(_wanted(warm, is_ok and memory.window > 0))
             messages = values.pop("messages", None)
@@ -165,8 +178,11 @@ class Recall:
             if left is not None and not _is_same(left, messages):
                 values = {name: value for name, value in values.items() if name in warm.flow.kept_channels}
             graphs = lasting(checkpoints.snapshot())
-            if not values and graphs is None and pack_quickly(left or ()):
-                return _ended(warm, memory, values, left, graphs, next_rank)
+            if not values and graphs is None:
+                if left is not None and (said := _said_by_all(memory, left, stored)) is not None:
+                    return Ended(memory=_as_stored(memory, left, said, next_rank))
+                if pack_quickly(left or ()):
+                    return _ended(warm, memory, values, left, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
             return await asyncio.to_thread(_ended, warm, memory, values, left, graphs, next_rank)
         except Exception:
@@ -192,6 +208,25 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
     except Exception:
         log.warning("agent state not readable", exc_info=True, extra={"agent_id": agent_id})
         return NOTHING, []
+
+
+def _said_by_all(
+    memory: Memory, left: Sequence[Any], stored: Sequence[MessageRecord]
+) -> Sequence[Sequence[Said]] | None:
+    """What the stored messages say, by exchange, if it is all that `left` says; `stored` are those of the last one."""
+    past = divided(left)
+    if memory.said is None or past.front:
+        return None
+    said = [*memory.said, list(map(said_by, restore_exchange(stored)))]
+    of_left = [said_by(message) for exchange in past.exchanges for message in exchange.messages]
+    is_all = of_left == [one for exchange in said for one in exchange]
+    return said[-memory.window :] if is_all else None
+
+
+def _as_stored(memory: Memory, left: Sequence[Any], said: Sequence[Sequence[Said]], next_rank: int) -> Memory:
+    """The memory of an agent whose graph left what the stored messages say."""
+    messages = last_exchanges(left, memory.window)
+    return Memory(memory.window, next_rank, memory.reset_rank, NOTHING, messages, (), memory.states, said)
 
 
 def _is_same(left: Sequence[Any], messages: Sequence[Any]) -> bool:

@@ -210,7 +210,7 @@ class Settlement:
             nodes = list(started.transcoder.nodes)
             log.warning("graph ended without a text", extra={**self._start.log_fields, "nodes": nodes})
         outcome, closing = await self._passed(outcome, closing)
-        self._ended = await self._left_by(started, outcome, len(closing))
+        self._ended = await self._left_by(started, outcome, closing)
         progress = Progress(
             messages=[*outbox.stored, *outbox.unwritten],
             closing=closing,
@@ -246,20 +246,25 @@ class Settlement:
         has_final = any(one.role is Role.ASSISTANT and one.channel is Channel.FINAL for one in messages)
         return BLOCKED, () if has_final else [gate.final(gate.blocked_response)]
 
-    async def _left_by(self, started: StartedRun | None, outcome: Outcome, closing: int) -> Ended:
-        """What the run leaves for the session's next exchange; `closing` messages are still to be stored."""
+    async def _left_by(self, started: StartedRun | None, outcome: Outcome, closing: Sequence[CompleteDraft]) -> Ended:
+        """What the run leaves for the session's next exchange; `closing` is still to be stored."""
         outbox = self._outbox
         if started is None or outbox.writer.session is None:
             return Ended()
         if isinstance(outcome.error, StateRefused | CheckpointMissing) and self._graph_run.unstorable is None:
             # What the run has begun with could not be read: the next exchange begins with what there was before.
             return Ended()
-        next_rank = outbox.stored[-1].rank + 1 + len(outbox.unwritten) + closing
+        last = place(
+            [*outbox.unwritten, *(draft.message for draft in closing)],
+            session_id=outbox.writer.session.id,
+            exchange_id=self._start.record.id,
+            next_rank=outbox.stored[-1].rank + 1,
+            at=self._services.store.now(),
+        )
         has_changed = outbox.gate is not None and outbox.gate.has_changed
         is_ok = outcome.status is ExchangeStatus.OK and not has_changed
-        return await self._services.recall.end(
-            started.warm, started.memory, started.checkpoints, next_rank, is_ok=is_ok
-        )
+        stored = [*outbox.stored, *last]
+        return await self._services.recall.end(started.warm, started.memory, started.checkpoints, stored, is_ok=is_ok)
 
     def _closing(self, outcome: Outcome, partial: Sequence[PartialText] = ()) -> Sequence[CompleteDraft]:
         """The messages that complete an exchange of which no run knows more: its stored calls, and `partial` texts."""

@@ -14,9 +14,10 @@ from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 
-from agentic_backend.agents.kept_state import Kept, plain, unpack_states
+from agentic_backend.agents.kept_state import NOTHING, Kept, plain, unpack_states
 from agentic_backend.app import Application, open_application
 from agentic_backend.auth.user import Tokens, User
+from agentic_backend.exchange.recall import Memory
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.drain import Drain
@@ -143,13 +144,16 @@ class OpenedAgent:
 
     async def _state(self, session_id: str | None) -> dict[str, Any]:
         packed = None if session_id is None else await self.application.store.session_state(session_id)
-        state = {} if packed is None else unpack_states(packed)
+        states = {} if packed is None else unpack_states(packed)
         warm = None if session_id is None else self.application.factory.warm(session_id, self.agent_id)
-        if self.agent_id not in state or warm is None:
+        if warm is None:
             return {}
-        kept = Kept.unpack(state[self.agent_id])
+        kept = Kept.unpack(states[self.agent_id]) if self.agent_id in states else NOTHING
         channels = {**kept.private, **kept.channels, **({"messages": kept.messages} if kept.messages else {})}
-        return {name: plain(warm.serde.loads_typed((one.form, one.data))) for name, one in channels.items()}
+        state = {name: plain(warm.serde.loads_typed((one.form, one.data))) for name, one in channels.items()}
+        # What the transcript says as well is kept there alone.
+        memory = warm.memory
+        return state | ({"messages": list(memory.left)} if isinstance(memory, Memory) and memory.left else {})
 
 
 @asynccontextmanager

@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_openai_messages
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+)
 from support.drafts import Transcript, ai, result, token, update
 from support.phrase_model import check_history
 from support.streams import interleaved, lanes
 
-from agentic_backend.exchange.history import restore_exchange, restore_exchanges
+from agentic_backend.exchange.history import restore_exchange, restore_exchanges, said_by
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageDraft, MessageRecord, place
@@ -221,3 +229,64 @@ def test_a_provider_accepts_whatever_was_stored(stored: list[list[MessageDraft]]
     ]
     check_history([*restored, HumanMessage("And now?")])
     assert len(convert_to_openai_messages(restored)) == len(restored)
+
+
+CALL = {"id": "1", "name": "search", "args": {"q": "cats"}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        AIMessage("a", additional_kwargs={"reasoning_content": "thinking"}),
+        AIMessage("a", response_metadata={"source": "an author's own"}),
+        AIMessage("a", invalid_tool_calls=[{"id": "1", "name": "search", "args": "{", "error": None}]),
+        HumanMessage("a", response_metadata={"model_provider": "not of a person"}),
+        ToolMessage("a", tool_call_id="1", artifact=["a page"]),
+        AIMessageChunk("a"),
+        RemoveMessage("a"),
+        {"role": "user", "content": "a"},
+    ],
+)
+def test_a_message_that_holds_more_than_the_transcript_says_is_told(more: Any) -> None:
+    assert said_by(more) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (HumanMessage("a"), AIMessage("a")),
+        (HumanMessage("a"), HumanMessage("b")),
+        (HumanMessage("a"), HumanMessage("a", name="ann")),
+        (AIMessage("a"), AIMessage([{"type": "text", "text": "a"}])),
+        (AIMessage("a", tool_calls=[CALL]), AIMessage("a")),
+        (AIMessage("", tool_calls=[CALL]), AIMessage("", tool_calls=[{**CALL, "id": "2"}])),
+        (AIMessage("", tool_calls=[CALL]), AIMessage("", tool_calls=[{**CALL, "args": {"q": "dogs"}}])),
+        (ToolMessage("a", tool_call_id="1"), ToolMessage("a", tool_call_id="2")),
+        (ToolMessage("a", tool_call_id="1"), ToolMessage("a", tool_call_id="1", status="error")),
+    ],
+)
+def test_messages_that_say_different_things_differ(one: BaseMessage, other: BaseMessage) -> None:
+    assert said_by(one) != said_by(other)
+
+
+def test_what_is_changed_in_place_was_said_before() -> None:
+    message = AIMessage([{"type": "text", "text": "a"}], tool_calls=[{**CALL, "args": {"q": ["cats"]}}])
+    before = said_by(message)
+    message.tool_calls[0]["args"]["q"].append("dogs")
+    called = said_by(message)
+    assert isinstance(message.content, list) and isinstance(message.content[0], dict)
+    message.content[0]["text"] = "b"
+    assert before != called != said_by(message)
+
+
+@pytest.mark.parametrize(
+    "message", [AIMessage("a", tool_calls=[CALL]), ToolMessage("a", tool_call_id="1", name="search")]
+)
+def test_ids_and_what_a_provider_tells_of_its_call_are_left_aside(message: BaseMessage) -> None:
+    same = message.model_copy(update={"id": "another", "additional_kwargs": {"refusal": None}})
+    assert said_by(same) == said_by(message)
+    assert said_by(message) is not None
+    if isinstance(same, AIMessage):
+        same.response_metadata = {"model_provider": "openai", "finish_reason": "stop"}
+        same.usage_metadata = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+        assert said_by(same) == said_by(message)

@@ -3,20 +3,28 @@
 import dataclasses
 import sqlite3
 import threading
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.prebuilt import ToolNode
 from support.chat_client import check_exchange, final_text
 from support.noting_agent import noting_graph
 from support.recorded_agents import metric
 from support.sessions import USER, WHOLE_HISTORY, Sessions, open_sessions
 
 from agentic_backend.agents import kept_state
+from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
 from agentic_backend.auth.user import User
+from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.exchange import recall
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
@@ -234,6 +242,113 @@ class Mood:
     name: str
 
 
+@tool
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"{place} is green"
+
+
+def telling_graph(change: Callable[[list[Any]], Sequence[Any]]) -> CompiledGraph:
+    """Tells of all that it was given, after a call of a tool; `change` gets its messages, and says what it writes."""
+
+    async def call(state: MessagesState) -> dict[str, Any]:
+        asked = {"id": f"call {len(state['messages'])}", "name": "look", "args": {"place": "the hill"}}
+        return {"messages": [AIMessage("I look.", tool_calls=[asked])]}
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        told = " ".join(f"[{one.type}: {one.text}{one.additional_kwargs or ''}]" for one in state["messages"][:-2])
+        metadata = {"model_provider": "one", "finish_reason": "stop"}
+        answer = AIMessage(f"{len(state['messages'])} {told}"[:200], response_metadata=metadata)
+        return {"messages": [*change(state["messages"]), answer]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("call", call)
+    graph.add_node("tools", ToolNode([look]))
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "call")
+    graph.add_edge("call", "tools")
+    graph.add_edge("tools", "answer")
+    return graph.compile()
+
+
+async def test_what_the_transcript_says_as_well_is_not_kept_beside_it(tmp_path: Path) -> None:
+    """Also of a session that is longer than what an agent is given."""
+    agents, limits, answers = {"telling": telling_graph(lambda messages: [])}, LimitsSettings(history_exchanges=2), []
+    opened = partial(open_sessions, agents=agents, limits=limits)
+    for cache_size, restarts in ((8, False), (1, False), (8, True)):
+        directory, session_id = tmp_path / f"{cache_size} {restarts}", None
+        directory.mkdir()
+        said: list[str] = []
+        async with AsyncExitStack() as stack:
+            sessions = await stack.enter_async_context(opened(directory, cache_size=cache_size))
+            for message in ("a", "b", "c", "d", "e"):
+                answer, session_id = await say(sessions, message, session_id)
+                said.append(answer)
+                assert await sessions.store.real.session_state(session_id) is None
+                if cache_size == 1:
+                    await say(sessions, "in another session")
+                if restarts:
+                    await stack.aclose()
+                    sessions = await stack.enter_async_context(opened(directory, cache_size=cache_size))
+        answers.append(said)
+    assert [answer.split()[0] for answer in answers[0]] == ["3", "7", "11", "11", "11"]
+    assert "[tool: the hill is green]" in answers[0][1]
+    assert answers[1] == answers[2] == answers[0]
+
+
+def removed(messages: list[Any]) -> Sequence[Any]:
+    return [RemoveMessage(messages[0].id)]
+
+
+def changed_in_place(messages: list[Any]) -> Sequence[Any]:
+    messages[0].content = "changed"
+    return []
+
+
+def annotated_in_place(messages: list[Any]) -> Sequence[Any]:
+    messages[0].additional_kwargs["mood"] = "calm"
+    return []
+
+
+def put_in_front(messages: list[Any]) -> Sequence[Any]:
+    return [RemoveMessage(REMOVE_ALL_MESSAGES), SystemMessage("Be brief."), *messages]
+
+
+CHANGES = [
+    removed,
+    changed_in_place,
+    annotated_in_place,
+    put_in_front,
+    lambda messages: [SystemMessage("Be brief.")],
+    lambda messages: [AIMessage("beside", additional_kwargs={"mood": "calm"})],
+    lambda messages: [AIMessage("beside", response_metadata={"source": "a page"})],
+    lambda messages: [HumanMessage([{"type": "text", "text": "in a block"}])],
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("begins_plain", [True, False])
+async def test_what_a_graph_has_that_the_transcript_has_not_is_kept(
+    tmp_path: Path, change: Callable[[list[Any]], Sequence[Any]], begins_plain: bool
+) -> None:
+    """Also if the exchanges before have left what the transcript says."""
+    warm, cold = [], []
+    for answers, cache_size in ((warm, 8), (cold, 1)):
+        directory, session_id = tmp_path / str(cache_size), None
+
+        def changing(messages: list[Any]) -> Sequence[Any]:
+            return change(messages) if "now" in messages[-3].text else []
+
+        directory.mkdir()
+        async with open_sessions(directory, {"telling": telling_graph(changing)}, cache_size=cache_size) as sessions:
+            for message in [*(["a", "b"] if begins_plain else []), "now", "c", "d"]:
+                answer, session_id = await say(sessions, message, session_id)
+                answers.append(answer)
+                await say(sessions, "in another session")
+            assert await sessions.store.real.session_state(session_id) is not None
+    assert cold == warm
+
+
 class Mixed(MessagesState):
     handle: Any
     mood: Mood
@@ -252,7 +367,7 @@ async def test_long_messages_are_packed_beside_the_event_loop(
 
     monkeypatch.setattr(recall, "pack_messages", pack_messages)
     graph = StateGraph(MessagesState)
-    graph.add_node("answer", lambda state: {"messages": [AIMessage(text)]})
+    graph.add_node("answer", lambda state: {"messages": [AIMessage(text, additional_kwargs={"mood": "calm"})]})
     graph.add_edge(START, "answer")
     async with open_sessions(tmp_path, {"plain": graph.compile()}) as sessions:
         await say(sessions, "a")

@@ -18,8 +18,8 @@ from agentic_backend.stores.mongo import MongoStore
 
 NEVER_S = 3600.0
 BEFORE_THE_MODEL = [["insert exchanges", "insert messages"], ["findAndModify sessions"]]
-END = [["insert messages", "insert session_states"], ["findAndModify sessions"]]
-BESIDE = [["update kpi_records", "update session_states"], ["update exchanges"]]
+END = [["insert messages"], ["findAndModify sessions"]]
+BESIDE = [["update kpi_records"], ["update exchanges"]]
 """What no answer waits for."""
 
 Trips = list[list[str]]

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.recorded_agents import echoing_graph
+from support.noting_agent import noting_graph
+from support.recorded_agents import echoing_graph, eventually
 from support.sessions import USER, Sessions, open_sessions, until
 from support.test_agents import asking_graph
 
@@ -18,6 +19,7 @@ from agentic_backend.stores.tables import OUTLIVE_USERS, PARTIAL_PIECES, TABLES
 from tests.stores.samples import CONTENT, an_attachment, an_item, in_pieces
 from tests.stores.trail_samples import one_of_each
 
+AGENTS = {"echo": echoing_graph(), "asking": asking_graph, "noting": noting_graph()}
 BOB = User(id="bob", name="Bob")
 SECRET = "the others' secret"
 
@@ -33,16 +35,19 @@ async def fill(sessions: Sessions) -> None:
             begun = await sessions.begin(f"{word} {number}", user=user)
             await begun.wait_ended()
             await store.add_trail(one_of_each(begun.session_id or "", user.id, word))
+        await (await sessions.begin(f"note {word} 1", user=user, agent_id="noting")).wait_ended()
         asking = await sessions.begin(f"{word} to decide", user=user, agent_id="asking")
         await until(asking, "awaiting_human")
         await store.add_attachment(an_attachment(user_id=user.id, name=f"{word}.png"), in_pieces(CONTENT), 10_000_000)
         await store.put_items([an_item("a", "k", json.dumps(word), owner=user.id)], [], ItemBounds())
     await store.put_items([an_item("a", "shared", owner=SHARED)], [], ItemBounds())
+    # A title may still be on its way.
+    await eventually(lambda: not sessions.relay._tasks)
 
 
 async def test_it_has_every_row_of_the_user_and_none_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_export, "_ROWS", 2)
-    async with open_sessions(tmp_path, {"echo": echoing_graph(), "asking": asking_graph}) as sessions:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
         await fill(sessions)
         [head, *lines, end] = await export(sessions, for_admin=True)
         assert (head["version"], head["user_id"]) == (1, USER.id)
@@ -66,7 +71,7 @@ async def test_it_has_every_row_of_the_user_and_none_of_others(tmp_path: Path, m
 
 
 async def test_what_only_admins_see_is_not_in_a_persons_own(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, {"echo": echoing_graph(), "asking": asking_graph}) as sessions:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
         await fill(sessions)
         whole, own = await export(sessions, for_admin=True), await export(sessions, for_admin=False)
         hidden = {table.name for table in FOR_ADMINS} | {"checkpoints", "session_states"}
@@ -80,7 +85,7 @@ async def test_of_nobody_there_is_nothing(tmp_path: Path) -> None:
 
 
 async def test_without_a_store_it_ends_without_its_last_line(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path, {"echo": echoing_graph(), "asking": asking_graph}) as sessions:
+    async with open_sessions(tmp_path, AGENTS) as sessions:
         await fill(sessions)
         lines: list[bytes] = []
         with sessions.store.away("state_after"), pytest.raises(StoreUnavailable):

@@ -37,7 +37,9 @@ class SeeingModel(BaseChatModel):
         wants = isinstance(last, HumanMessage) and "pause" in last.text
         calls = [{"name": "pause", "args": {}, "id": "p1"}] if wants else []
         said = "" if wants else " | ".join(_told(messages))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(said, tool_calls=calls))])
+        # More than the transcript tells, so that the graph's state is kept.
+        answer = AIMessage(said, tool_calls=calls, additional_kwargs={"seen": len(messages)})
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
 def _told(messages: Sequence[BaseMessage]) -> Iterator[str]:

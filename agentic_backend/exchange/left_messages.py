@@ -82,9 +82,9 @@ def divided(messages: Sequence[Any]) -> LeftMessages:
     return LeftMessages(messages[:front], exchanges)
 
 
-def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
-    """The messages of the last `count` exchanges, after what the graph itself put in front."""
-    left = divided(messages)
+def last_exchanges(messages: Sequence[Any], count: int, left: LeftMessages | None = None) -> list[Any]:
+    """The messages of the last `count` exchanges, after what the graph itself put in front; `left` divides `messages`."""
+    left = left or divided(messages)
     if 0 < count and len(left.exchanges) <= count:
         return list(messages)
     last = left.exchanges[-count:] if count > 0 else ()
@@ -104,7 +104,8 @@ def _message(one: Any) -> Any:
     if message is None:
         # Only the graph knows what it is.
         return one
-    message.id = message.id or str(uuid4())
+    if not message.id:
+        message.id = str(uuid4())
     return message
 
 
@@ -121,7 +122,8 @@ def _is_opening(message: BaseMessage) -> bool:
 
 
 def _is_the_servers(message: Any) -> bool:
-    return isinstance(message, BaseMessage) and message.id in (_PROMPT_ID, _SUMMARY_ID)
+    # Not `isinstance`, which pydantic makes slow: each turn asks it of all messages.
+    return getattr(message, "id", None) in (_PROMPT_ID, _SUMMARY_ID)
 
 
 def _calls_of(message: Any) -> list[str]:

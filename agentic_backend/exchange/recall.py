@@ -179,8 +179,8 @@ class Recall:
                 values = {name: value for name, value in values.items() if name in warm.flow.kept_channels}
             graphs = lasting(checkpoints.snapshot())
             if not values and graphs is None:
-                if left is not None and (said := _said_by_all(memory, left, stored)) is not None:
-                    return Ended(memory=_as_stored(memory, left, said, next_rank))
+                if left is not None and (as_stored := _as_stored(memory, left, stored)) is not None:
+                    return Ended(memory=as_stored)
                 if pack_quickly(left or ()):
                     return _ended(warm, memory, values, left, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
@@ -210,23 +210,20 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
         return NOTHING, []
 
 
-def _said_by_all(
-    memory: Memory, left: Sequence[Any], stored: Sequence[MessageRecord]
-) -> Sequence[Sequence[Said]] | None:
-    """What the stored messages say, by exchange, if it is all that `left` says; `stored` are those of the last one."""
+def _as_stored(memory: Memory, left: Sequence[Any], stored: Sequence[MessageRecord]) -> Memory | None:
+    """The memory of a graph whose messages, `left`, say what is stored; None if they say something else.
+
+    `stored` are the messages of the exchange that has ended.
+    """
     past = divided(left)
     if memory.said is None or past.front:
         return None
     said = [*memory.said, list(map(said_by, restore_exchange(stored)))]
     of_left = [said_by(message) for exchange in past.exchanges for message in exchange.messages]
-    is_all = of_left == [one for exchange in said for one in exchange]
-    return said[-memory.window :] if is_all else None
-
-
-def _as_stored(memory: Memory, left: Sequence[Any], said: Sequence[Sequence[Said]], next_rank: int) -> Memory:
-    """The memory of an agent whose graph left what the stored messages say."""
-    messages = last_exchanges(left, memory.window)
-    return Memory(memory.window, next_rank, memory.reset_rank, NOTHING, messages, (), memory.states, said)
+    if of_left != [one for exchange in said for one in exchange]:
+        return None
+    messages, next_rank = last_exchanges(left, memory.window, past), stored[-1].rank + 1
+    return replace(memory, next_rank=next_rank, left=messages, unseen=(), said=said[-memory.window :], restore=None)
 
 
 def _is_same(left: Sequence[Any], messages: Sequence[Any]) -> bool:

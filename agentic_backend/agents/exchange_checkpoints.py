@@ -65,6 +65,8 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         # Called with the number of a step of the root graph, and the state before it: in a thread, unless that state is
         # packed sooner than a thread begins. None: nobody asks.
         self.on_step: Callable[[int, Snapshot], None] | None = None
+        # The first step in which a node of an author's can run.
+        self.first_step = 0
         if kept:
             first = _first(kept)
             self._stored[""] = {first.checkpoint["id"]: first}
@@ -209,8 +211,9 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         put = self.put(config, checkpoint, metadata, new_versions)
-        if self.on_step is not None and not config["configurable"].get("checkpoint_ns"):
-            step, before = metadata["step"] + 1, self._before_step(checkpoint["id"])
+        step = metadata["step"] + 1
+        if self.on_step is not None and step >= self.first_step and not config["configurable"].get("checkpoint_ns"):
+            before = self._before_step(checkpoint["id"])
             if before.packs_quickly:
                 self.on_step(step, before)
             else:

@@ -16,6 +16,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, GraphRecursionError, is_invalid_resume
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
@@ -327,6 +328,8 @@ class GraphRun:
             # First: LangChain tells those behind a callback that raises nothing, as the stream does at a limit.
             callbacks.insert(0, trace)
             started.checkpoints.on_step = trace.keep_state
+            # In the first step of such a graph, only its `__start__` runs.
+            started.checkpoints.first_step = int(isinstance(started.warm.flow.get_compiled_graph(), CompiledStateGraph))
         config = RunnableConfig(configurable=started.warm.flow.configurable(), callbacks=callbacks)
         if (steps := self._start.agent.settings.limits.steps) is not None:
             config["recursion_limit"] = steps

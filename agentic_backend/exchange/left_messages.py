@@ -83,7 +83,10 @@ def divided(messages: Sequence[Any]) -> LeftMessages:
 
 
 def last_exchanges(messages: Sequence[Any], count: int, left: LeftMessages | None = None) -> list[Any]:
-    """The messages of the last `count` exchanges, after what the graph itself put in front; `left` divides `messages`."""
+    """The messages of the last `count` exchanges, after what the graph itself put in front.
+
+    `left` are the messages, divided; None if they are not yet.
+    """
     left = left or divided(messages)
     if 0 < count and len(left.exchanges) <= count:
         return list(messages)

@@ -107,6 +107,20 @@ async def test_a_run_goes_again_from_a_step_in_a_branch(stored: RunningServer) -
     assert [one["name"] for one in ran_tool if one["kind"] == "node"] == ["tools", "model"]
 
 
+async def test_a_workflow_goes_again_from_its_only_step(tmp_path: Path) -> None:
+    workflow = {"id": "workflow", "class_path": "tests.graphs.workflows:message"}
+    async with (
+        running_server(tmp_path, agents=[workflow]) as server,
+        chat(server.address) as client,
+        rest(server) as calls,
+    ):
+        _, exchange_id = await asked(client, "hello", "workflow")
+        only = (await steps_of(calls, exchange_id))[0]
+        exchange, texts = await rerun(calls, exchange_id, only["graph_step"])
+    assert only["rerunnable"]
+    assert (exchange["status"], texts[0]) == ("ok", "hello")
+
+
 async def test_subgraphs_and_parallel_nodes_are_told_apart(server: RunningServer) -> None:
     async with chat(server.address) as client, rest(server) as calls:
         _, exchange_id = await asked(client, "go", "nested")

@@ -2,43 +2,28 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 # Before the tests' own modules are imported, which live there.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from redis import Redis as Client
-from services.ferretdb import FerretDb
 from services.mcp_echo import echo_server
 from services.mongo_java import MongoJava
 from services.redis import Redis
 
-__all__ = ["echo_server", "mongodb", "mongodb_in_memory", "redis", "redis_spent"]
-
-
-def mongodb(directory: Path) -> AbstractContextManager[str]:
-    """The URL of the server that `MONGODB_URL` names, else of a FerretDB with its data in `directory`."""
-
-    def build() -> FerretDb:
-        directory.mkdir(parents=True)
-        return FerretDb(directory)
-
-    return _given_or(build)
-
-
-def mongodb_in_memory() -> AbstractContextManager[str]:
-    """The URL of the server that `MONGODB_URL` names, else of a mongo-java-server, which bears many clients."""
-    return _given_or(MongoJava)
+__all__ = ["echo_server", "mongodb_in_memory", "redis", "redis_spent"]
 
 
 @contextmanager
-def _given_or(build: Callable[[], FerretDb | MongoJava]) -> Iterator[str]:
+def mongodb_in_memory() -> Iterator[str]:
+    """The URL of the server that `MONGODB_URL` names, else of a mongo-java-server, which bears many clients."""
     if url := os.environ.get("MONGODB_URL"):
         yield url
         return
-    server = build()
+    server = MongoJava()
     server.start()
     try:
         yield f"mongodb://127.0.0.1:{server.port}/"

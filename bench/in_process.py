@@ -1,6 +1,6 @@
 """The first limit: the same graph and model with nothing around them, `graph.astream(stream_mode="messages")`.
 
-Prints one line of JSON. Run as `python in_process.py DELAY_MS CONCURRENCY TURNS`.
+Prints one line of JSON. Run as `python in_process.py DELAY_MS TOKENS CONCURRENCY TURNS`.
 """
 
 import asyncio
@@ -52,5 +52,5 @@ async def measure(graph: CompiledStateGraph[Any, Any, Any, Any], concurrency: in
 
 
 if __name__ == "__main__":
-    delay_ms, concurrency, turns = (int(argument) for argument in sys.argv[1:])
-    print(json.dumps(uvloop.run(measure(build(delay_ms / 1000), concurrency, turns))))
+    delay_ms, tokens, concurrency, turns = (int(argument) for argument in sys.argv[1:])
+    print(json.dumps(uvloop.run(measure(build(delay_ms / 1000, tokens), concurrency, turns))))

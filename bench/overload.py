@@ -22,6 +22,7 @@ import load_client
 import results
 import servers
 from figures import medians, percentile
+from scripted_graph import TOKENS
 from servers import Server
 from websockets.asyncio.client import ClientConnection
 
@@ -138,7 +139,7 @@ async def overloaded(server: Server, asks_per_s: float, seconds: float) -> dict[
 
 
 def in_process() -> dict[str, float]:
-    command = [sys.executable, "in_process.py", "0", str(AT_ONCE), str(TURNS)]
+    command = [sys.executable, "in_process.py", "0", str(TOKENS), str(AT_ONCE), str(TURNS)]
     output = subprocess.run(command, cwd=servers.HERE, check=True, capture_output=True, text=True, timeout=300).stdout
     figures: dict[str, float] = json.loads(output)
     return figures

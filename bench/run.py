@@ -21,15 +21,16 @@ import results
 import servers
 import verify_tokens
 from figures import median
+from scripted_graph import TOKENS
 
 ROUNDS = 3
 CONCURRENCIES = (1, 10, 50)
-# FerretDB looks through all messages for those of a session, and so is no measure of a MongoDB under load.
-ON_MONGODB = (1, 10)
-DELAYS_MS = {"no-delay": 0, "five-ms": 5}
+ON_MONGODB = (1, 50)
+AGENTS = {"no-delay": (0, TOKENS), "five-ms": (5, TOKENS), "one-token": (0, 1)}
+"""The milliseconds between the tokens, and their number."""
 LONG_SESSION = (10, 100, 1000)
 IDLE_SOCKETS = 500
-SOAK_TURNS = (1000, 2500, 5000)
+SOAK_TURNS = (5_000, 10_000, 15_000, 20_000)
 PACKAGES = ("langgraph", "langchain-core", "starlette", "uvicorn", "websockets", "uvloop", "pydantic", "aiosqlite")
 
 Figures = dict[str, float]
@@ -51,32 +52,60 @@ class Target:
         return f"| {self.name} | {sign} {self.limit:g} | {value:.2f} | {'yes' if met else 'no'} |"
 
 
+def beside(case: str, figure: str, limit: str) -> Callable[[dict[str, Figures]], float]:
+    """The ratio of a figure of one case to that of another."""
+    return lambda cases: cases[case][figure] / cases[limit][figure]
+
+
+def above(load: str) -> Callable[[dict[str, Figures]], float]:
+    """The ms by which the first token comes later than in process."""
+    return lambda cases: cases[f"product {load}"]["first_token_p50"] - cases[f"in process {load}"]["first_token_p50"]
+
+
 TARGETS = (
     Target(
+        "CPU per turn, one token, 1 at a time, × in process",
+        beside("product one-token 1", "cpu_ms", "in process one-token 1"),
+        3,
+    ),
+    Target(
         "turns/s, no delay, 50 at a time, × in process",
-        lambda c: c["product no-delay 50"]["turns_per_s"] / c["in process no-delay 50"]["turns_per_s"],
-        1.0,
+        beside("product no-delay 50", "turns_per_s", "in process no-delay 50"),
+        0.9,
+        at_least=True,
+    ),
+    Target(
+        "CPU per turn, no delay, 50 at a time, × in process",
+        beside("product no-delay 50", "cpu_ms", "in process no-delay 50"),
+        1.3,
+    ),
+    Target(
+        "turns/s, 5 ms, 50 at a time, × in process",
+        beside("product five-ms 50", "turns_per_s", "in process five-ms 50"),
+        0.97,
         at_least=True,
     ),
     Target(
         "CPU per turn, 5 ms, 50 at a time, × in process",
-        lambda c: c["product five-ms 50"]["cpu_ms"] / c["in process five-ms 50"]["cpu_ms"],
-        1.2,
+        beside("product five-ms 50", "cpu_ms", "in process five-ms 50"),
+        1.25,
     ),
     Target(
         "p95 of the turn, 5 ms, 50 at a time, × in process",
-        lambda c: c["product five-ms 50"]["turn_p95"] / c["in process five-ms 50"]["turn_p95"],
-        1.05,
+        beside("product five-ms 50", "turn_p95", "in process five-ms 50"),
+        1.2,
     ),
-    Target(
-        "first token, 5 ms, 1 at a time, p50, ms above in process",
-        lambda c: c["product five-ms 1"]["first_token_p50"] - c["in process five-ms 1"]["first_token_p50"],
-        2,
-    ),
-    Target(
-        "first token, no delay, 1 at a time, p50, ms above in process",
-        lambda c: c["product no-delay 1"]["first_token_p50"] - c["in process no-delay 1"]["first_token_p50"],
-        2,
+    Target("first token, 5 ms, 1 at a time, p50, ms above in process", above("five-ms 1"), 3),
+    Target("first token, no delay, 1 at a time, p50, ms above in process", above("no-delay 1"), 3),
+    *(
+        Target(
+            f"{name}, {agent}, 50 at a time, on MongoDB × on SQLite",
+            beside(f"product on MongoDB {agent} 50", figure, f"product {agent} 50"),
+            limit,
+            at_least=figure == "turns_per_s",
+        )
+        for agent in ("no-delay", "five-ms")
+        for name, figure, limit in (("turns/s", "turns_per_s", 0.8), ("first token, p50", "first_token_p50", 2))
     ),
     Target(
         "CPU per turn on the dearest door, × the WebSocket's",
@@ -99,18 +128,20 @@ TARGETS = (
     Target("an agent with an MCP server, the first of a process, ms", lambda c: c["build"]["first"], 300),
     Target("an idle socket, × the bare server's", lambda c: c["idle"]["product"] / c["idle"]["bare"], 1.3),
     Target(
-        "memory after 5,000 turns, × after 2,500", lambda c: c["soak"]["after_5000"] / c["soak"]["after_2500"], 1.05
+        "memory after 20,000 turns, × after 10,000",
+        lambda c: c["soak"]["after_20000"] / c["soak"]["after_10000"],
+        1.01,
     ),
 )
 
 
 def turns_for(agent: str, concurrency: int) -> int:
     """Enough turns for a stable figure within some ten seconds."""
-    return {1: 100, 10: 300, 50: 600}[concurrency] if agent == "no-delay" else {1: 10, 10: 60, 50: 300}[concurrency]
+    return {1: 10, 10: 60, 50: 300}[concurrency] if agent == "five-ms" else {1: 100, 10: 300, 50: 600}[concurrency]
 
 
 def in_process(agent: str, concurrency: int) -> Figures:
-    arguments = [DELAYS_MS[agent], concurrency, turns_for(agent, concurrency)]
+    arguments = [*AGENTS[agent], concurrency, turns_for(agent, concurrency)]
     command = [sys.executable, "in_process.py", *map(str, arguments)]
     output = subprocess.run(command, cwd=servers.HERE, check=True, capture_output=True, text=True, timeout=300).stdout
     figures: Figures = json.loads(output)
@@ -119,7 +150,7 @@ def in_process(agent: str, concurrency: int) -> Figures:
 
 def one_round(directory: Path) -> dict[str, Figures]:
     cases: dict[str, Figures] = {}
-    for agent in DELAYS_MS:
+    for agent in AGENTS:
         for concurrency in CONCURRENCIES:
             cases[f"in process {agent} {concurrency}"] = in_process(agent, concurrency)
     with servers.bare(directory) as bare:
@@ -127,7 +158,7 @@ def one_round(directory: Path) -> dict[str, Figures]:
             turns = turns_for("no-delay", concurrency)
             cases[f"bare socket {concurrency}"] = asyncio.run(load_client.measure(bare, "none", concurrency, turns))
     with servers.product(directory) as product:
-        for agent in DELAYS_MS:
+        for agent in AGENTS:
             asyncio.run(load_client.measure(product, agent, 5, 20))
             for concurrency in CONCURRENCIES:
                 turns = turns_for(agent, concurrency)
@@ -135,14 +166,16 @@ def one_round(directory: Path) -> dict[str, Figures]:
                     load_client.measure(product, agent, concurrency, turns)
                 )
     with (
-        external_services.mongodb(directory / "mongodb") as url,
+        external_services.mongodb_in_memory() as url,
         servers.product(directory / "on-mongodb", "--store", url) as product,
     ):
         asyncio.run(load_client.measure(product, "no-delay", 5, 20))
-        for concurrency in ON_MONGODB:
-            cases[f"product on MongoDB no-delay {concurrency}"] = asyncio.run(
-                load_client.measure(product, "no-delay", concurrency, 100)
-            )
+        for agent in ("no-delay", "five-ms"):
+            for concurrency in ON_MONGODB:
+                turns = turns_for(agent, concurrency)
+                cases[f"product on MongoDB {agent} {concurrency}"] = asyncio.run(
+                    load_client.measure(product, agent, concurrency, turns)
+                )
     cases["idle"] = {}
     with servers.bare(directory) as bare:
         cases["idle"]["bare"] = asyncio.run(load_client.idle_sockets(bare, IDLE_SOCKETS))
@@ -226,7 +259,8 @@ figures of one run only.
 
 - *in process*: `graph.astream(stream_mode="messages")` on the same graph, without a checkpointer.
 - *bare socket*: uvicorn (`websockets-sansio`) that sends 200 frames.
-- *product on MongoDB*: the same with `--store`, on a FerretDB (or what `MONGODB_URL` names) that shares the
+- *one-token*: the same with one token: what a turn costs whatever its length.
+- *product on MongoDB*: the same with `--store`, on a mongo-java-server (or what `MONGODB_URL` names) that shares the
 machine; the other figures are those of SQLite.
 
 {table(cases)}

@@ -1,4 +1,4 @@
-"""The graph that is measured: one node, one scripted model, 200 tokens of 5 characters."""
+"""The graph that is measured: one node, one scripted model, 200 tokens of 5 characters, or one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,6 +19,7 @@ class ScriptedModel(BaseChatModel):
     """Streams the same tokens at each call, `delay_s` apart."""
 
     delay_s: float = 0.0
+    tokens: int = TOKENS
 
     @property
     def _llm_type(self) -> str:
@@ -31,7 +32,7 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for _ in range(TOKENS):
+        for _ in range(self.tokens):
             if self.delay_s:
                 await asyncio.sleep(self.delay_s)
             yield ChatGenerationChunk(message=AIMessageChunk(content=TOKEN))
@@ -40,8 +41,8 @@ class ScriptedModel(BaseChatModel):
         raise TypeError("the scripted model only streams")
 
 
-def build(delay_s: float) -> CompiledStateGraph[Any, Any, Any, Any]:
-    model = ScriptedModel(delay_s=delay_s)
+def build(delay_s: float, tokens: int = TOKENS) -> CompiledStateGraph[Any, Any, Any, Any]:
+    model = ScriptedModel(delay_s=delay_s, tokens=tokens)
 
     async def answer(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await model.ainvoke(state["messages"])]}
@@ -54,3 +55,4 @@ def build(delay_s: float) -> CompiledStateGraph[Any, Any, Any, Any]:
 
 no_delay = build(0.0)
 five_ms = build(0.005)
+one_token = build(0.0, 1)

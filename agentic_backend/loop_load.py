@@ -169,6 +169,15 @@ class served_timeout:
 
 async def wait_served(task: asyncio.Future[Any], longest_s: float) -> None:
     """Wait until `task` is done, for at most so long; it is not cancelled then."""
-    with contextlib.suppress(TimeoutError):
-        async with served_timeout(longest_s):
-            await asyncio.wait({task})
+    over = asyncio.get_running_loop().create_future()
+
+    def end(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    task.add_done_callback(end)
+    try:
+        with served_timer(longest_s, end):
+            await over
+    finally:
+        task.remove_done_callback(end)

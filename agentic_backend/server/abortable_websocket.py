@@ -106,6 +106,10 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
             self._input.go_on()
         return message
 
+    @property
+    def is_writable(self) -> bool:
+        return self.writable.is_set()
+
     async def send(self, message: ASGISendEvent) -> None:
         if message["type"] == "websocket.send" and (message.get("more") or self.conn.expect_continuation_frame):
             await self._send_fragment(message["text"] or "", is_last=not message.get("more"))

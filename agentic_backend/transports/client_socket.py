@@ -14,6 +14,11 @@ class ClientSocket(Protocol):
         """The client's next message, at last `websocket.disconnect`."""
         ...
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether `send` waits for nothing: the client has read enough of what was sent."""
+        ...
+
     async def send(self, message: Any, /) -> None:
         """Send the message, or wait while the client doesn't read. Raises SOCKET_IS_CLOSED.
 

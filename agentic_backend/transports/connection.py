@@ -45,9 +45,9 @@ PATH = "/agentic/v1/chatbot/query/ws"
 
 # The frames whose refusals are counted, with the metric's `call` label.
 _COUNTED = {"ask": "ask", "human_resume": "decision"}
-# Stands for a frame that is no JSON object. It has a type, because a frame without one is an ask.
 # The most characters that are sent at once.
 _FRAGMENT = 65_536
+# Stands for a frame that is no JSON object. It has a type, because a frame without one is an ask.
 _UNREADABLE: dict[str, Any] = {"type": False}
 
 
@@ -260,9 +260,12 @@ class Connection:
         """
         for start in range(0, len(frame), _FRAGMENT):
             is_last = start + _FRAGMENT >= len(frame)
-            text = frame[start : start + _FRAGMENT]
+            message = {"type": "websocket.send", "text": frame[start : start + _FRAGMENT], "more": not is_last}
+            if self._socket.is_writable:
+                await self._socket.send(message)
+                continue
             async with asyncio.timeout(self._door.limits.send_timeout_s):
-                await self._socket.send({"type": "websocket.send", "text": text, "more": not is_last})
+                await self._socket.send(message)
 
     async def _write(self) -> None:
         try:

@@ -23,6 +23,7 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.outages import for_seconds, until_stored
 from agentic_backend.exchange.tool_calls import LONGEST
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.normal_form import clean
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
@@ -151,7 +152,7 @@ class BackgroundCalls:
     async def _outcome(self, call: _Call) -> _Outcome:
         timeout_s = self._limits.background_timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with served_timeout(timeout_s):
                 return _Outcome("success", await call.work())
         except TimeoutError:
             return _Outcome("error", f"The tool took longer than {timeout_s:g} seconds.")

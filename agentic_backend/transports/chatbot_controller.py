@@ -1,6 +1,5 @@
 """ChatbotController: the WebSocket endpoint. It accepts and authenticates a socket, then hands it to a Connection."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -11,6 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, closing_handshake
 from agentic_backend.protocol.frames import Authenticate
 from agentic_backend.relay.feed import open_feed
@@ -88,7 +88,7 @@ class ChatbotController:
         if self._door.authenticator.anonymous is not None:
             return self._door.authenticator.anonymous, None
         try:
-            async with asyncio.timeout(self._door.limits.authenticate_timeout_s):
+            async with served_timeout(self._door.limits.authenticate_timeout_s):
                 frame = codec.read(decode_object(await _first_text(socket)))
         except (TimeoutError, BadFrame, KeyError):
             raise Unauthenticated(reason="missing") from None
@@ -99,7 +99,7 @@ class ChatbotController:
 
     async def _close(self, socket: ClientSocket, code: int) -> None:
         try:
-            async with asyncio.timeout(self._door.limits.send_timeout_s):
+            async with served_timeout(self._door.limits.send_timeout_s):
                 await socket.send(closing_message(code))
         except SOCKET_IS_CLOSED:
             # The client has disconnected, or doesn't read: a timeout is an OSError.

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, Forbidden, Internal
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, CloseCode, closing
 from agentic_backend.protocol.events import Event, FrameRefused, Pong
 from agentic_backend.protocol.frames import (
@@ -264,7 +265,7 @@ class Connection:
             if self._socket.is_writable:
                 await self._socket.send(message)
                 continue
-            async with asyncio.timeout(self._door.limits.send_timeout_s):
+            async with served_timeout(self._door.limits.send_timeout_s):
                 await self._socket.send(message)
 
     async def _write(self) -> None:
@@ -273,7 +274,7 @@ class Connection:
                 await self._show(event)
                 # Not to be kept while this waits for the next one.
                 del event
-            async with asyncio.timeout(self._door.limits.send_timeout_s):
+            async with served_timeout(self._door.limits.send_timeout_s):
                 await self._socket.send(closing_message(self._feed.close_code or CloseCode.INTERNAL_ERROR))
         except TimeoutError:
             # The client doesn't read, so a close frame would wait behind the unread data.

@@ -1,6 +1,5 @@
 """RestCalls: authenticates each REST call, bounds the calls of a user, and drops clients that read too slowly."""
 
-import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -15,6 +14,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.admin_gate import AdminGate, Call, is_for_admins
@@ -163,7 +163,7 @@ def _in_slices(send: Send, timeout_s: float) -> Send:
 
     async def send_slice(message: Message) -> None:
         try:
-            async with asyncio.timeout(timeout_s):
+            async with served_timeout(timeout_s):
                 await send(message)
         except TimeoutError:
             raise _TooSlow from None

@@ -1,12 +1,12 @@
 """The bodies of REST requests, strictly validated. Errors name the field."""
 
-import asyncio
 from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.loop_load import served_timeout
 from agentic_backend.protocol.frame_rules import changes_something
 from agentic_backend.protocol.frames import (
     MOST_ATTACHMENTS,
@@ -95,7 +95,7 @@ async def body_of(request: Request, model: type[Body], limit: int) -> Body:
     """The request's JSON body; an empty body counts as `{}`. Raises BadFrame or MessageTooLarge."""
     data = bytearray()
     try:
-        async with asyncio.timeout(_BODY_TIMEOUT_S):
+        async with served_timeout(_BODY_TIMEOUT_S):
             async for piece in request.stream():
                 data += piece
                 if len(data) > limit:

@@ -14,6 +14,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge, StoreUnavailable
+from agentic_backend.loop_load import served_timeout
 
 _TIMEOUT_S = 300.0
 # The heads of the part, and the boundaries around it.
@@ -53,7 +54,7 @@ async def read_upload(request: Request, field: str, most_bytes: int) -> Upload:
         # No file can be made: the disk is full or read-only, or too many files are open.
         raise StoreUnavailable from error
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with served_timeout(_TIMEOUT_S):
             async for piece in request.stream():
                 await asyncio.to_thread(reading.take, piece)
         return reading.result()

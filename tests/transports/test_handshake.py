@@ -254,6 +254,14 @@ async def test_who_says_nothing_is_closed_with_4401(impatient_server: RunningSer
         assert await close_code(client) == 4401
 
 
+async def test_who_signs_in_while_the_loop_is_late_is_in_time(impatient_server: RunningServer) -> None:
+    async with chat(impatient_server.address) as client:
+        await client.send({"type": "authenticate", "access_token": "dev:alice"})
+        time.sleep(0.8)
+        await client.send({"type": "ping"})
+        assert (await client.receive())["type"] == "pong"
+
+
 async def test_a_client_that_leaves_before_it_authenticates_leaves_nothing_behind(strict_server: RunningServer) -> None:
     async with chat(strict_server.address):
         pass

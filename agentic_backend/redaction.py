@@ -6,7 +6,7 @@ Any code that logs, also a library, may quote a URL, a header or a request. So e
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -71,24 +71,27 @@ def redacted_start(text: str, length: int, known: Collection[str] = ()) -> str:
 
 def redact(text: str, known: Collection[str] = ()) -> str:
     """`text` without the `known` secrets and without parts that look like a token, a key or a password in a URL."""
-    return replaced(text, hidden(text, lambda view: (*shown(known, view), *_looks(view))), REDACTED)
-
-
-def _looks(text: str) -> Iterable[Span]:
     if text.isalnum() and text[:4].lower() not in _PLAIN_LOOKS:
-        # Usually an id; every log line has some.
-        return ()
-    return _looks_in_short(text) if len(text) <= _CACHED_LENGTH else _looks_in(text)
-
-
-def _looks_in(text: str) -> tuple[Span, ...]:
-    return tuple((max(match.start(), match.end(1)), match.end()) for match in _LOOKS.finditer(text))
+        # Usually an id, of which every log line has some. It hides nothing: it has neither escapes nor an ellipsis.
+        if not any(form in text for form in known):
+            return text
+    elif len(text) <= _CACHED_LENGTH and isinstance(known, tuple):
+        return _redacted_short(text, known)
+    return _without_hidden(text, known)
 
 
 @lru_cache(maxsize=1_024)
-def _looks_in_short(text: str) -> tuple[Span, ...]:
+def _redacted_short(text: str, known: tuple[str, ...]) -> str:
     """Cached, because messages and names repeat."""
-    return _looks_in(text)
+    return _without_hidden(text, known)
+
+
+def _without_hidden(text: str, known: Collection[str]) -> str:
+    return replaced(text, hidden(text, lambda view: (*shown(known, view), *_looks(view))), REDACTED)
+
+
+def _looks(text: str) -> Iterator[Span]:
+    return ((max(match.start(), match.end(1)), match.end()) for match in _LOOKS.finditer(text))
 
 
 def without_paths(text: str) -> str:
@@ -109,6 +112,8 @@ def redacted(value: Any, known: Collection[str] = (), depth: int = 0) -> Any:
 
 
 def _redacted(value: Any, known: Collection[str], depth: int) -> Any:
+    if isinstance(value, str):
+        return redacted_start(value, LONGEST_TEXT, known)
     match value:
         case None | bool() | int() | float():
             return value
@@ -119,13 +124,21 @@ def _redacted(value: Any, known: Collection[str], depth: int) -> Any:
             return {redact(str(key), known): _under(str(key), item, known, depth) for key, item in items}
         case list() | tuple() | set() | frozenset():
             return [redacted(item, known, depth + 1) for item in list(value)[:_MOST_ITEMS]]
-    return redacted_start(value if isinstance(value, str) else str(value), LONGEST_TEXT, known)
+    return redacted_start(str(value), LONGEST_TEXT, known)
 
 
 def _under(key: str, value: Any, known: Collection[str], depth: int) -> Any:
-    if isinstance(value, str | bytes) and value and (looks_secret(key) or key.lower() in _HEADERS):
+    names_secret = _names_secret if len(key) > _CACHED_LENGTH else _short_names_secret
+    if isinstance(value, str | bytes) and value and names_secret(key):
         return REDACTED
     return redacted(value, known, depth + 1)
+
+
+def _names_secret(key: str) -> bool:
+    return looks_secret(key) or key.lower() in _HEADERS
+
+
+_short_names_secret = lru_cache(maxsize=1_024)(_names_secret)
 
 
 def credential_in(value: Any) -> str | None:

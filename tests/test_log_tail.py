@@ -2,8 +2,11 @@
 
 import json
 import logging
+import time
+from datetime import UTC, datetime
 
 from agentic_backend.telemetry import LogTail, story_of
+from agentic_backend.telemetry.configuration import know_secrets
 
 log = logging.getLogger("agentic_backend.tests")
 
@@ -31,6 +34,38 @@ def test_only_so_many_lines_are_kept_and_each_only_so_long() -> None:
         assert codes == [str(number) for number in range(100, 600)]
         log.warning("x" * 10_000)
     assert max(map(len, tail.text().splitlines())) == 4000
+
+
+def test_a_line_tells_what_was_so_when_it_was_logged() -> None:
+    tail, problems = LogTail(), ["one"]
+    with tail.attached():
+        for told in ({"problems": problems}, {"code": "plain"}):
+            before = datetime.now(UTC)
+            log.warning("it", extra=told)
+            after = datetime.now(UTC)
+            problems.append("two")
+            time.sleep(0.01)
+            line = json.loads(tail.text().splitlines()[-1])
+            at = datetime.fromisoformat(line["time"])
+            assert before.replace(microsecond=before.microsecond // 1000 * 1000) <= at <= after
+        first, _ = map(json.loads, tail.text().splitlines())
+    assert first["problems"] == ["one"]
+
+
+def test_what_a_lines_argument_becomes_later_is_not_told() -> None:
+    tail, asked = LogTail(), ["one"]
+    with tail.attached():
+        log.warning("asked %s", asked)
+        asked.append("two")
+    assert messages(tail) == ["asked ['one']"]
+
+
+def test_a_secret_that_is_known_later_is_hidden_in_the_lines_of_before() -> None:
+    tail = LogTail()
+    with tail.attached():
+        log.warning("it", extra={"code": "horse-battery-staple"})
+        know_secrets(["horse-battery-staple"])
+        assert "horse" not in tail.text()
 
 
 def failing(depth: int) -> None:

@@ -3,10 +3,10 @@
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from agentic_backend.known_secrets import secrets_of
-from agentic_backend.protocol.messages import utc_now
 from agentic_backend.redaction import redact, redacted, without_paths
 from agentic_backend.telemetry.origin import OURS, package_of
 from agentic_backend.telemetry.story import story_of
@@ -34,16 +34,16 @@ class JsonFormatter(logging.Formatter):
     def __init__(self, secrets: Collection[str] = ()) -> None:
         super().__init__()
         # The secrets in this process's environment and settings, the longest first, since one may be part of another.
-        self._known = sorted({*secrets_of(), *secrets}, key=len, reverse=True)
+        self._known = tuple(sorted({*secrets_of(), *secrets}, key=len, reverse=True))
 
     def know(self, secrets: Collection[str]) -> None:
         """Redact these too from now on. Those of before are kept: what runs may still quote them."""
         # One assignment: other threads format meanwhile.
-        self._known = sorted({*self._known, *secrets}, key=len, reverse=True)
+        self._known = tuple(sorted({*self._known, *secrets}, key=len, reverse=True))
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
-            "time": utc_now().isoformat(timespec="milliseconds"),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": redact(_message_of(record), self._known),

@@ -11,20 +11,24 @@ from agentic_backend.telemetry.origin import OursOrWarnings
 from agentic_backend.telemetry.throttled_handler import ThrottledHandler
 
 _TAIL_LINES = 500
+# Characters of all texts of a record that is kept as it is.
+_SHORT = 2_000
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class LogTail(ThrottledHandler):
     """The latest log lines, kept in memory for the operators.
 
-    The application attaches one while it is open. Bounded in the number and length of lines.
+    The application attaches one while it is open. Bounded in the number and length of lines. Lines become text when
+    somebody reads them, which few ever do.
     """
 
     def __init__(self, packages: Collection[str] = (), secrets: Collection[str] = ()) -> None:
         super().__init__(TailFormatter(secrets))
         self.addFilter(OursOrWarnings(packages))
         self.addFilter(WithIds())
-        # The latest lines, oldest first.
-        self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
+        # The latest lines, oldest first; records that are small and hold nothing that changes are no text yet.
+        self._lines: deque[str | logging.LogRecord] = deque(maxlen=_TAIL_LINES)
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -36,10 +40,26 @@ class LogTail(ThrottledHandler):
         finally:
             root.removeHandler(self)
 
+    def emit(self, record: logging.LogRecord) -> None:
+        if not _is_plain(record):
+            super().emit(record)
+            return
+        self._summarise()
+        self._lines.append(record)
+
     def put(self, line: str) -> None:
         self._lines.append(line[:LONGEST_LINE])
 
     def text(self) -> str:
         """The lines, oldest first, each with a line feed."""
         self._summarise()
-        return "".join(f"{line}\n" for line in list(self._lines))
+        lines = [line if isinstance(line, str) else self.format(line)[:LONGEST_LINE] for line in list(self._lines)]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _is_plain(record: logging.LogRecord) -> bool:
+    """Whether a record may become a line later: it is small, and holds neither an exception nor what changes."""
+    values = [value for name, value in vars(record).items() if name != "args"]
+    if record.args or record.exc_info or not _PLAIN.issuperset(map(type, values)):
+        return False
+    return sum(len(value) for value in values if isinstance(value, str)) <= _SHORT

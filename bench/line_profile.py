@@ -6,6 +6,7 @@ small functions down that a tracing one would blow up. What a person has written
 """
 
 import asyncio
+import os
 import signal
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from agentic_backend.agents.models import load_models
 from agentic_backend.config.loading import load_settings
 from agentic_backend.server.garbage import collect_rarely
 from agentic_backend.server.process import running
+from agentic_backend.telemetry.configuration import configure_logging
 
 CASES = (("one-token", 50, 1500), ("no-delay", 50, 600), ("five-ms", 50, 300))
 # The kernel's clock ticks no faster.
@@ -129,7 +131,10 @@ def main() -> None:
     # As the command `serve` does.
     collect_rarely()
     sys.path.insert(0, str(HERE))
-    with tempfile.TemporaryDirectory() as name:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    logs = configure_logging("info", form="json")
+    logs.limits_floods = True
+    with tempfile.TemporaryDirectory() as name, logs.in_background():
         for agent, concurrency, turns in CASES:
             data = Path(name) / agent
             data.mkdir()

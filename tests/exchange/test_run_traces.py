@@ -21,6 +21,7 @@ from agentic_backend.exchange.step_values import step_value, without_secrets
 from agentic_backend.stores.records import SessionRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HUGE = 10**4000
 SESSION = SessionRecord(id="s1", user_id="user", agent_id="recorded", title="", created_at=NOW, updated_at=NOW)
 
 
@@ -91,7 +92,7 @@ def circle() -> Itself:
         "\ud800",
         float("nan"),
         2**100,
-        {str(one): [{str(two): 10**4000 for two in range(60)} for _ in range(40)] for one in range(60)},
+        {str(one): [{str(two): HUGE for two in range(60)} for _ in range(40)] for one in range(60)},
         {(("x" * 1_000,) * 1_000, number): number for number in range(100)},
     ],
     ids=lambda value: type(value).__name__,

@@ -33,7 +33,8 @@ def frame(opcode: int, payload: bytes = b"", *, final: bool = True) -> bytes:
     """A masked client frame."""
     size = len(payload)
     length = bytes([0x80 | size]) if size < 126 else b"\xff" + size.to_bytes(8, "big")
-    masked = bytes(byte ^ _MASK[place % 4] for place, byte in enumerate(payload))
+    mask = (_MASK * (size // 4 + 1))[:size]
+    masked = (int.from_bytes(payload) ^ int.from_bytes(mask)).to_bytes(size)
     return bytes([(0x80 if final else 0) | opcode]) + length + _MASK + masked
 
 

@@ -3,6 +3,7 @@ use, the images of the run, and the ids of the call.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import lru_cache
 from types import new_class
 from typing import Any
 
@@ -19,7 +20,13 @@ Messages = Sequence[BaseMessage]
 
 def with_prepared_calls(model: BaseChatModel) -> BaseChatModel:
     """Make `model` prepare its calls; return it."""
-    provider = type(model)
+    model.__class__ = _preparing(type(model))
+    return model
+
+
+# To make a class of Pydantic takes longer than to make a model.
+@lru_cache(maxsize=16)
+def _preparing(provider: type[BaseChatModel]) -> type[BaseChatModel]:
     mixins: list[type] = [_Generates]
     # LangChain sees by its methods whether a model streams.
     if provider._stream is not BaseChatModel._stream:
@@ -27,8 +34,7 @@ def with_prepared_calls(model: BaseChatModel) -> BaseChatModel:
     if provider._astream is not BaseChatModel._astream:
         mixins.append(_AsyncStreams)
     # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-    model.__class__ = new_class(provider.__name__, (*mixins, provider))
-    return model
+    return new_class(provider.__name__, (*mixins, provider))
 
 
 class _Generates:

@@ -8,7 +8,9 @@ arguments are parsed in linear time: LangChain parses each piece anew, and inval
 
 import json
 import re
+import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -47,12 +49,20 @@ def bounded_clients(proxy: str | None = None) -> dict[str, Any]:
     _take_any_arguments()
     return {
         "http_client": openai.DefaultHttpxClient(
-            proxy=proxy, event_hooks={"request": [_name, _note_retry], "response": [_bound]}
+            proxy=proxy, verify=_tls(), event_hooks={"request": [_name, _note_retry], "response": [_bound]}
         ),
         "http_async_client": openai.DefaultAsyncHttpxClient(
-            proxy=proxy, event_hooks={"request": [_name_async, _note_retry_async], "response": [_bound_async]}
+            proxy=proxy,
+            verify=_tls(),
+            event_hooks={"request": [_name_async, _note_retry_async], "response": [_bound_async]},
         ),
     }
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The TLS context of all clients: making one reads the trusted certificates from files."""
+    return httpx2.create_ssl_context()
 
 
 def _name(request: httpx2.Request) -> None:

@@ -4,6 +4,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from agentic_backend.agents.models import ChatModels, ModelUnavailable, build_model, load_models
+from agentic_backend.agents.provider_responses import bounded_clients
 from agentic_backend.config.settings import ModelSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.offline.model import OfflineChatModel
@@ -103,3 +104,10 @@ def test_a_provider_that_is_reached_by_a_proxy_of_its_own_can_be_built(monkeypat
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
     proxied = ModelSettings(model="openai:gpt-5.4-mini", options={"openai_proxy": "http://127.0.0.1:9"})
     assert build_model(proxied, "gpt-5.4-mini").name is None
+
+
+def test_models_of_one_package_share_their_class_and_the_trusted_certificates() -> None:
+    first, second = (build_model(ModelSettings(model="offline"), "") for _ in range(2))
+    assert type(first) is type(second) is not OfflineChatModel
+    clients = [client for _ in range(2) for client in bounded_clients().values()]
+    assert len({client._transport._pool._ssl_context for client in clients}) == 1

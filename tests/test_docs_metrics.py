@@ -4,9 +4,9 @@ import asyncio
 import re
 from pathlib import Path
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from support.chat_client import chat
+from support.rest_client import plain_http
 from support.running_server import RunningServer
 
 from agentic_backend.kpi import Kpi
@@ -27,7 +27,7 @@ def test_every_metric_has_its_line_with_type_and_labels() -> None:
 
 
 async def scrape(server: RunningServer, accept: str = "") -> str:
-    async with httpx.AsyncClient() as client:
+    async with plain_http() as client:
         return (await client.get(f"{server.internal}/metrics", headers={"accept": accept})).text
 
 
@@ -57,7 +57,7 @@ async def test_every_metric_is_prefixed_and_seen_after_an_exchange(server: Runni
 async def test_every_answer_is_counted_by_its_route_and_status_however_its_path_is_written(
     server: RunningServer,
 ) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as client:
+    async with plain_http(base_url=server.address) as client:
         session = (await client.post("/agentic/v1/sessions", json={})).json()["id"]
         await client.get(f"/agentic/v1/sessions/{session}")
         await client.get("/agentic/v1/sessions/none")

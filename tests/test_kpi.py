@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.chat_client import PATIENCE_S, chat
+from support.rest_client import plain_http
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
@@ -22,7 +22,7 @@ OFFLINE = {
 
 async def samples(server: RunningServer, name: str) -> list[tuple[dict[str, str], float]]:
     """The labels and values of `/metrics` by this name."""
-    async with httpx.AsyncClient() as client:
+    async with plain_http() as client:
         response = await client.get(f"{server.internal}/metrics")
     assert response.status_code == 200
     families = text_string_to_metric_families(response.text)
@@ -100,7 +100,7 @@ async def test_limits_and_faults_of_the_catalog_are_there_to_compare_with(server
     assert await sample(server, "chat_running_limit") == LimitsSettings().max_running
     # `no-such-class` of the test agents.
     assert await sample(server, "chat_catalog_problems") == 1
-    async with httpx.AsyncClient() as http:
+    async with plain_http() as http:
         lines = (await http.get(f"{server.internal}/metrics")).text.splitlines()
     assert [line.endswith(" 1.0") for line in lines if line.startswith("chat_instance_info{instance=")] == [True]
 
@@ -139,7 +139,7 @@ async def test_hits_misses_and_evictions_of_the_agent_cache_are_counted(small_se
 
 
 async def test_the_agents_in_memory_are_counted(small_server: RunningServer) -> None:
-    async with chat(small_server.address) as client, httpx.AsyncClient(base_url=small_server.address) as http:
+    async with chat(small_server.address) as client, plain_http(base_url=small_server.address) as http:
         sessions = [(await client.ask("hello", agent_id="echo"))[0]["session_id"] for _ in range(4)]
         await client.ask("hello", agent_id="fails-in-init")
         await becomes(small_server, 2, "chat_cached_agents", agent_id="echo")
@@ -202,7 +202,7 @@ async def test_the_old_names_are_given_only_if_they_are_wanted(tmp_path: Path) -
 
 
 async def test_metrics_are_for_the_inside_only(server: RunningServer) -> None:
-    async with httpx.AsyncClient() as http:
+    async with plain_http() as http:
         for path in ("/metrics", "/health/live", "/health/ready"):
             assert (await http.get(server.address + path)).status_code == 404
             assert (await http.get(server.internal + path)).status_code == 200

@@ -12,13 +12,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 from support import wire_agents
 from support.chat_client import ChatClient, chat
 from support.providers.hostile import hostile_provider
-from support.rest_client import rest, sse_events
+from support.rest_client import plain_http, rest, sse_events
 from support.running_server import ASSISTANT, FAST, RunningServer, running_server
 from support.server_process import serving
 from support.test_agents import ENTRIES
@@ -226,7 +225,7 @@ async def test_a_key_in_the_url_of_a_provider_reaches_no_log(tmp_path: Path) -> 
             "AGENTIC_MODELS__DEFAULT__OPTIONS": '{"max_retries": 0}',
             "AGENTIC_LOG__LEVEL": "debug",
         }
-        async with serving(cwd=tmp_path, environment=environment) as server, httpx.AsyncClient() as http:
+        async with serving(cwd=tmp_path, environment=environment) as server, plain_http() as http:
             async with chat(server.address) as client:
                 for way in ("well", "calls", "line"):
                     await client.ask(way)

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 from graphs.talk import ask, told
 from services.mcp_raw import raw_server
 from support.chat_client import Event, chat, final_text
 from support.http_api import DOCUMENT, HttpApi, http_api
+from support.rest_client import plain_http
 from support.running_server import RunningServer, running_server
 
 from agentic_backend.agents.agent_manager import AgentManager
@@ -110,7 +110,7 @@ def results(events: Sequence[Event]) -> list[str]:
 
 async def test_an_entry_is_enough(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, _):
-        async with httpx.AsyncClient(base_url=server.address) as client:
+        async with plain_http(base_url=server.address) as client:
             listed = (await client.get("/agentic/v1/agents")).json()
         tools = {agent["id"]: agent.get("tools") for agent in listed.get("agents", listed)}
         assert tools["voice"] == ["shout", "whisper", "current_time"]

@@ -3,12 +3,12 @@
 import json
 import logging
 
-import httpx
 import pytest
 from graphs import emitting as served
 from graphs.emitting import CODE, LINK, MAP, STEPS
 from graphs.talk import activities, ask, told
 from support.chat_client import Event, chat
+from support.rest_client import plain_http
 from support.running_server import RunningServer
 
 from agentic_backend.agents.parts import TextPart, emit_parts
@@ -41,7 +41,7 @@ async def test_emitted_parts_are_shown_where_they_belong_and_stored(
 ) -> None:
     events = await ask(server.address, "show", agent_id=agent_id)
     assert shown(events) == expected
-    async with httpx.AsyncClient(base_url=server.address) as client:
+    async with plain_http(base_url=server.address) as client:
         stored = await client.get(f"/agentic/v1/sessions/{events[0]['session_id']}/messages")
     assert stored.json()["messages"] == events[-1]["messages"]
 

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-import httpx
 import pytest
 from graphs import hidden_texts as served
 from graphs.hidden_texts import EMITTED, ROUTE, SECRET
 from graphs.talk import ask, told
 from support.chat_client import PATH, Event, chat, check_exchange, final_text
+from support.rest_client import plain_http
 from support.running_server import RunningServer
 from websockets.asyncio.client import connect
 
@@ -31,7 +31,7 @@ async def test_a_routers_text_is_hidden_by_its_tag_or_its_node(server: RunningSe
     assert told(events) == [("thought", "Let me see."), ("final", ANSWER)]
     assert "billing" not in texts_in(events)
     assert [event["text"] for event in events if event["type"] == "delta"], "the answer streams"
-    async with httpx.AsyncClient(base_url=server.address) as client:
+    async with plain_http(base_url=server.address) as client:
         stored = await client.get(f"/agentic/v1/sessions/{events[0]['session_id']}/messages")
     assert "billing" not in stored.text
 
@@ -59,7 +59,7 @@ GUARDED = [
 async def test_what_a_guard_replaces_or_removes_is_never_shown_nor_stored(
     server: RunningServer, agent_id: str, said: str
 ) -> None:
-    async with chat(server.address) as tab, httpx.AsyncClient(base_url=server.address) as client:
+    async with chat(server.address) as tab, plain_http(base_url=server.address) as client:
         opened = await client.post("/agentic/v1/sessions", json={"agent_id": agent_id})
         session_id = opened.json()["id"]
         await tab.send({"type": "follow", "session_id": session_id})
@@ -135,7 +135,7 @@ async def test_final_only_shows_no_emitted_parts_of_a_graph_that_fails_or_is_sto
         await client.send({"type": "stop", "session_id": started["session_id"]})
         stopped = await client.until("final")
         assert stopped["status"] == "stopped"
-        async with httpx.AsyncClient(base_url=server.address) as reader:
+        async with plain_http(base_url=server.address) as reader:
             for session_id in (failed[0]["session_id"], started["session_id"]):
                 assert EMITTED not in (await reader.get(f"/agentic/v1/sessions/{session_id}/messages")).text
         assert EMITTED not in str(client.events)

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from support.chat_client import chat, check_exchange
 from support.figures import figure
+from support.rest_client import plain_http
 from support.server_process import ServerProcess, serving
 from support.tcp_line import tcp_line
 
@@ -47,7 +48,7 @@ def full(disk: Path) -> Iterator[None]:
 
 
 async def ready(server: ServerProcess) -> tuple[int, str]:
-    async with httpx.AsyncClient() as http:
+    async with plain_http() as http:
         response = await http.get(f"{server.internal}/health/ready", timeout=15)
     return response.status_code, response.json()["status"]
 
@@ -62,7 +63,7 @@ async def becomes(server: ServerProcess, expected: tuple[int, str]) -> float:
 
 
 async def refused(server: ServerProcess, call: str, code: str) -> float:
-    async with httpx.AsyncClient() as http:
+    async with plain_http() as http:
         exposition = (await http.get(f"{server.internal}/metrics")).text
     start = f'chat_refused_total{{call="{call}",code="{code}",'
     return sum(float(line.rpartition(" ")[2]) for line in exposition.splitlines() if line.startswith(start))
@@ -103,7 +104,7 @@ async def test_a_full_disk_is_not_ready_and_its_refusals_are_counted(directory: 
 
 
 def rest_of(server: ServerProcess) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=f"{server.address}/agentic/v1", timeout=SOON_S)
+    return plain_http(base_url=f"{server.address}/agentic/v1", timeout=SOON_S)
 
 
 @pytest.mark.mongodb
@@ -123,7 +124,7 @@ async def test_a_database_that_swallows_everything_is_not_ready(directory: Path,
                 began = time.monotonic()
                 assert await ready(server) == (503, "store_unavailable")
                 answered_s = time.monotonic() - began
-            async with httpx.AsyncClient() as http:
+            async with plain_http() as http:
                 assert (await http.get(f"{server.internal}/health/live")).status_code == 200
             await server.stop(signal.SIGKILL)
     figure(f"a black-holed database: 503 after {took_s:.1f} s, and each probe answered within {answered_s:.1f} s")

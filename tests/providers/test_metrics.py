@@ -2,19 +2,19 @@
 
 from itertools import count
 
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.chat_client import chat
 from support.providers.model_server import ModelServer
 from support.providers.reply import Reply
+from support.rest_client import plain_http
 from support.running_server import RunningServer
 
 CALLS = "gen_ai_client_operation_duration_seconds_count"
 
 
 async def samples(server: RunningServer, name: str) -> dict[tuple[str, ...], float]:
-    async with httpx.AsyncClient() as client:
+    async with plain_http() as client:
         exposition = (await client.get(f"{server.internal}/metrics")).text
     families = text_string_to_metric_families(exposition)
     found = [one for family in families for one in family.samples if one.name == name]

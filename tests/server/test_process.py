@@ -4,15 +4,15 @@ import asyncio
 import socket
 from pathlib import Path
 
-import httpx
 import pytest
+from support.rest_client import plain_http
 from support.running_server import RunningServer, running_server
 
 from agentic_backend.server.process import bind
 
 
 async def assert_answers(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.address, timeout=5) as client:
+    async with plain_http(base_url=server.address, timeout=5) as client:
         assert (await client.get("/agentic/v1/agents")).status_code == 200
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from support.chat_client import chat
+from support.rest_client import plain_http
 
 GIVEN_UP_S = 30.0
 _EVERY_S = 0.05
@@ -92,7 +93,7 @@ async def _measure(address: str, internal: str, token: str) -> None:
     end = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
 
     async with (
-        httpx.AsyncClient(timeout=GIVEN_UP_S) as http,
+        plain_http(timeout=GIVEN_UP_S) as http,
         chat(address, token=token or None) as client,
         _idle_process() as ends,
     ):

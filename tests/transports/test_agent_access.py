@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 from support.chat_client import PATIENCE_S, chat, final_text
-from support.rest_client import error_of, rest
+from support.rest_client import error_of, plain_http, rest
 from support.running_server import RunningServer, running_server
 from support.signing_realm import SigningRealm
 from support.test_agents import ENTRIES, MODULE
@@ -184,7 +184,7 @@ async def test_a_server_without_keys_says_so_and_nobody_is_sent_away_for_good(
         return Response(status_code=503, headers={"connection": "close"})
 
     realm.answer = refuse
-    async with served(realm, tmp_path) as server, httpx.AsyncClient(base_url=server.internal) as internal:
+    async with served(realm, tmp_path) as server, plain_http(base_url=server.internal) as internal:
         assert await becomes(internal, "auth_unavailable") == 503
         assert (await internal.get("/health/live")).status_code == 200
         assert 'chat_dependency_up{dependency="keycloak"} 0.0' in (await internal.get("/metrics")).text
@@ -196,6 +196,6 @@ async def test_a_server_without_keys_says_so_and_nobody_is_sent_away_for_good(
 
 
 async def test_a_server_with_keys_is_ready(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.internal) as internal:
+    async with plain_http(base_url=server.internal) as internal:
         assert await becomes(internal, "ok") == 200
         assert 'chat_dependency_up{dependency="keycloak"} 1.0' in (await internal.get("/metrics")).text

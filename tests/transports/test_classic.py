@@ -5,12 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from graphs.parallel_models import first_words_together
 from support.chat_client import ChatClient, chat, is_answer, text_of
 from support.older_client import older_client
-from support.rest_client import error_of
+from support.rest_client import error_of, plain_http
 from support.running_server import RunningServer, running_server
 
 CLASSIC_TYPES = {"stream", "awaiting_human", "final", "error"}
@@ -86,7 +85,7 @@ async def test_a_bad_frame_gets_an_error_and_the_socket_stays_open(server: Runni
 
 async def test_an_exchange_has_the_id_that_its_client_gave_it(server: RunningServer) -> None:
     """Such a client shows its question under that id, and replaces it by the stored message of the same one."""
-    async with classic(server) as client, httpx.AsyncClient(base_url=f"{server.address}/agentic/v1") as rest:
+    async with classic(server) as client, plain_http(base_url=f"{server.address}/agentic/v1") as rest:
         events = await answer_to(client, message="think about cats and what is 2+3", client_exchange_id="mine")
         assert {event["exchange_id"] for event in events} == {"mine"}
         assert {event["message"]["exchange_id"] for event in events if event["type"] == "stream"} == {"mine"}
@@ -139,7 +138,7 @@ async def test_an_exchange_has_its_clients_id_also_on_a_new_socket_of_a_new_serv
         await client.send({"message": "go", "agent_id": "plain", "client_exchange_id": "mine"})
         session_id = (await client.until("awaiting_human"))["session_id"]
     async with running_server(tmp_path, agents=agents) as server:
-        async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1") as rest:
+        async with plain_http(base_url=f"{server.address}/agentic/v1") as rest:
             exchange_id = (await rest.get(f"/sessions/{session_id}")).json()["active_exchange_id"]
         assert exchange_id != "mine"
         for named in ({"session_id": session_id}, {"exchange_id": exchange_id, "after_seq": 1_000_000}):
@@ -191,7 +190,7 @@ async def test_two_sockets_in_one_session_never_mix_their_exchanges(server: Runn
 
 
 async def test_the_older_rest_calls(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1/chatbot", timeout=10) as rest:
+    async with plain_http(base_url=f"{server.address}/agentic/v1/chatbot", timeout=10) as rest:
         opened = (await rest.post("/session", json={"agent_id": "echo", "title": "Old"})).json()
         assert (opened["agent_id"], opened["title"]) == ("echo", "Old")
         async with classic(server) as client:
@@ -205,7 +204,7 @@ async def test_the_older_rest_calls(server: RunningServer) -> None:
 
 async def test_a_session_is_opened_with_keys_that_mean_nothing_here(server: RunningServer) -> None:
     body = {"agent_id": "echo", "title": None, "team_id": "a team", "whatever": {"x": 1}}
-    async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1", timeout=10) as rest:
+    async with plain_http(base_url=f"{server.address}/agentic/v1", timeout=10) as rest:
         assert (await rest.post("/chatbot/session", json=body)).json()["agent_id"] == "echo"
         named = {"agent_name": "echo"}
         assert (await rest.post("/chatbot/session", json=named)).json()["agent_id"] == "echo"
@@ -217,7 +216,7 @@ async def test_a_session_is_opened_with_keys_that_mean_nothing_here(server: Runn
 
 
 async def test_the_end_of_a_history_is_read_page_by_page(server: RunningServer) -> None:
-    async with classic(server) as client, httpx.AsyncClient(base_url=f"{server.address}/agentic/v1/chatbot") as rest:
+    async with classic(server) as client, plain_http(base_url=f"{server.address}/agentic/v1/chatbot") as rest:
         session_id = (await answer_to(client, message="one", agent_id="echo"))[-1]["session"]["id"]
         for word in ("two", "three"):
             await answer_to(client, message=word, session_id=session_id)
@@ -245,7 +244,7 @@ async def test_the_end_of_a_history_is_read_page_by_page(server: RunningServer) 
 
 @pytest.mark.parametrize("limit", [{}, {"limit": 5}])
 async def test_the_history_of_an_empty_session_is_empty(server: RunningServer, limit: dict[str, int]) -> None:
-    async with httpx.AsyncClient(base_url=f"{server.address}/agentic/v1/chatbot") as rest:
+    async with plain_http(base_url=f"{server.address}/agentic/v1/chatbot") as rest:
         session_id = (await rest.post("/session", json={})).json()["id"]
         assert (await rest.get(f"/session/{session_id}/history", params=limit)).json() == []
         assert (await rest.get("/session/nothing/history", params=limit)).status_code == 404

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from support.chat_client import chat
 from support.kpi_rows import fill
+from support.rest_client import plain_http
 from support.running_server import RunningServer
 
 from agentic_backend.sessions.kpi_report import BUCKETS_AT_MOST
@@ -39,7 +40,7 @@ def around_now() -> dict[str, str]:
 
 async def get(server: RunningServer, call: str, token: str | None = None, **parameters: Any) -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx.AsyncClient(base_url=server.address, timeout=10) as client:
+    async with plain_http(base_url=server.address, timeout=10) as client:
         return await client.get(f"{PATH}/{call}", params={**around_now(), **parameters}, headers=headers)
 
 

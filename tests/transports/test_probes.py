@@ -14,6 +14,7 @@ import pytest
 from support.chat_client import PATIENCE_S
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import eventually
+from support.rest_client import plain_http
 from support.running_server import RunningServer, running_server
 from support.sessions import Sessions, events_of, open_sessions
 
@@ -41,7 +42,7 @@ async def probed(directory: Path, hold: Hold) -> AsyncIterator[tuple[Sessions, h
         )
         listener = Listener(application, bound, LimitsSettings())
         listening = asyncio.create_task(listener.listen())
-        async with httpx.AsyncClient(base_url=address_of(bound), timeout=PATIENCE_S) as client:
+        async with plain_http(base_url=address_of(bound), timeout=PATIENCE_S) as client:
             yield sessions, client
         listener.close()
         await listening
@@ -150,7 +151,7 @@ async def test_a_blocked_event_loop_is_not_alive_and_its_metrics_are_there(tmp_p
             await asyncio.sleep(0)
             time.sleep(5)
             assert (await looking)[-2:] == [("event_loop_blocked", 200)] * 2
-        async with httpx.AsyncClient(base_url=server.internal) as client:
+        async with plain_http(base_url=server.internal) as client:
             assert await becomes(client, (200, "ok"))
             assert await seen(client, "/health/live") == (200, "ok")
 
@@ -178,7 +179,7 @@ async def test_probes_answer_to_get_only_and_know_no_other_path(tmp_path: Path) 
 
 async def test_the_latest_lines_of_the_log_are_told_inside(server: RunningServer) -> None:
     logging.getLogger("tests.probes").warning("a line of the log")
-    async with httpx.AsyncClient() as client:
+    async with plain_http() as client:
         told = await client.get(f"{server.internal}/log")
         outside = await client.get(f"{server.address}/log")
     assert json.loads(told.text.splitlines()[-1])["message"] == "a line of the log"
@@ -188,7 +189,7 @@ async def test_the_latest_lines_of_the_log_are_told_inside(server: RunningServer
 @pytest.mark.parametrize("host", ["127.0.0.1:9000", "localhost", "[::1]:9000", "10.1.2.3:9000", "scraped.example:9"])
 async def test_inside_scrapers_and_probes_are_served(tmp_path: Path, host: str) -> None:
     named = {"server": {"port": 0, "allowed_hosts": ["scraped.example"]}}
-    async with running_server(tmp_path, settings=named) as server, httpx.AsyncClient() as client:
+    async with running_server(tmp_path, settings=named) as server, plain_http() as client:
         for path in ("/health/live", "/metrics", "/log", "/nothing"):
             response = await client.get(f"{server.internal}{path}", headers={"Host": host})
             assert response.status_code == (404 if path == "/nothing" else 200)
@@ -198,14 +199,14 @@ async def test_inside_scrapers_and_probes_are_served(tmp_path: Path, host: str) 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "1.2.3", ""])
 async def test_inside_a_name_that_was_rebound_is_not_served(server: RunningServer, host: str) -> None:
-    async with httpx.AsyncClient() as client:
+    async with plain_http() as client:
         response = await client.get(f"{server.internal}/log", headers={"Host": host})
     assert response.status_code == 400
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_inside_a_foreign_page_is_not_served(server: RunningServer) -> None:
-    async with httpx.AsyncClient() as client:
+    async with plain_http() as client:
         response = await client.get(f"{server.internal}/log", headers={"Origin": "https://evil.example"})
     assert response.status_code == 403
 

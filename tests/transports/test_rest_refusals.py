@@ -11,7 +11,7 @@ import httpx
 import pytest
 from support.chat_client import PATIENCE_S
 from support.log_lines import warnings_of
-from support.rest_client import PREFIX, error_of, rest
+from support.rest_client import PREFIX, error_of, plain_http, rest
 from support.running_server import RunningServer
 
 from agentic_backend.server import bounded_http
@@ -128,7 +128,7 @@ async def test_a_wrong_method_is_told_all_that_are_right(server: RunningServer) 
     ],
 )
 async def test_so_are_those_of_the_page(server: RunningServer, method: str, path: str, status: int) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         response = await http.request(method, path)
     assert (response.status_code, error_of(response)["code"]) == (
         status,
@@ -150,7 +150,7 @@ async def test_so_are_those_of_the_page(server: RunningServer, method: str, path
 async def test_so_are_those_of_the_internal_listener(
     server: RunningServer, method: str, path: str, status: int
 ) -> None:
-    async with httpx.AsyncClient(base_url=server.internal) as http:
+    async with plain_http(base_url=server.internal) as http:
         response = await http.request(method, path)
     assert (response.status_code, error_of(response)["code"]) == (
         status,

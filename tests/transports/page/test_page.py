@@ -6,6 +6,7 @@ import re
 import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
+from support.rest_client import plain_http
 from support.running_server import RunningServer
 
 FOREVER = "public, max-age=31536000, immutable"
@@ -23,7 +24,7 @@ def versioned(document: str, path: str) -> str:
 
 
 async def test_the_document_names_files_that_never_change(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         page = await document(http)
         named = re.findall(r'(?:href|src)="([^"]+)"', page)
         assert len(named) >= 4
@@ -33,7 +34,7 @@ async def test_the_document_names_files_that_never_change(server: RunningServer)
 
 
 async def test_only_the_document_is_revalidated(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         response = await http.get("/")
         assert response.headers["cache-control"] == "no-cache"
         again = await http.get("/", headers={"if-none-match": f'"other", {response.headers["etag"]}'})
@@ -56,7 +57,7 @@ async def test_only_the_document_is_revalidated(server: RunningServer) -> None:
 async def test_a_file_is_sent_in_the_best_encoding_that_is_accepted(
     server: RunningServer, accepted: str, encoding: str | None
 ) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         path = versioned(await document(http), "main.js")
         plain = (await http.get(path, headers=IDENTITY)).content
         async with http.stream("GET", path, headers={"accept-encoding": accepted}) as response:
@@ -68,7 +69,7 @@ async def test_a_file_is_sent_in_the_best_encoding_that_is_accepted(
 
 
 async def test_a_module_that_is_loaded_later_is_linked_for_itself(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         main = versioned(await document(http), "main.js")
         late = main.replace("main.js", "sign-in/keycloak-sign-in.js")
         assert "oauth4webapi" in (await http.get(late)).text and "oauth4webapi" not in (await http.get(main)).text
@@ -76,7 +77,7 @@ async def test_a_module_that_is_loaded_later_is_linked_for_itself(server: Runnin
 
 
 async def test_a_file_of_another_version_is_never_kept(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         response = await http.get("/static/0123456789abcdef/style.css")
         assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
 
@@ -94,13 +95,13 @@ async def test_a_file_of_another_version_is_never_kept(server: RunningServer) ->
     ],
 )
 async def test_nothing_else_is_served(server: RunningServer, method: str, path: str, status: int) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         main = versioned(await document(http), "main.js")
         assert (await http.request(method, main.replace("main.js", path))).status_code == status
 
 
 async def test_single_sources_are_served_for_other_pages(server: RunningServer) -> None:
-    async with httpx.AsyncClient(base_url=server.address) as http:
+    async with plain_http(base_url=server.address) as http:
         response = await http.get("/static/client/index.js")
         assert (response.status_code, response.headers["cache-control"]) == (200, "no-cache")
         assert "export {" in response.text

@@ -46,7 +46,7 @@ faults: services
 
 # All that docs/security.md promises of those who mean harm, in its long form; then its tables.
 hostile: services
-	HOSTILE=long $(BIN)/pytest tests/hostile
+	HOSTILE=long $(BIN)/pytest tests/hostile tests/transports/contract/test_calls_as_described.py
 	$(MAKE) tables
 
 # The faults of tests/gameday with the alerts as they are shipped, then the page with what was measured: twenty minutes.

@@ -28,7 +28,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_the_indexes_have_every_page() -> None:
-    for folder, pages in [("how-to", "*.md"), ("examples", "*/README.md"), ("reference", "*.md")]:
+    for folder, pages in [
+        ("how-to", "*.md"),
+        ("decisions", "*.md"),
+        ("examples", "*/README.md"),
+        ("reference", "*.md"),
+    ]:
         index = DOCS / ("how-to" if folder == "reference" else folder) / "README.md"
         linked = {(index.parent / target).resolve() for target, _ in LINK.findall(prose(index))}
         assert {page for page in (DOCS / folder).glob(pages) if page != index} <= linked

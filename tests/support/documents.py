@@ -11,6 +11,7 @@ CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"
 PAGES = [
     CHECKOUT / "README.md",
+    CHECKOUT / "CONTRIBUTING.md",
     CHECKOUT / "CHANGELOG.md",
     CHECKOUT / "SECURITY.md",
     *sorted(DOCS.rglob("*.md")),

@@ -78,14 +78,20 @@ def said_by(message: Any) -> Said:
         return None
     if message.response_metadata and not (kind is AIMessage and "model_provider" in message.response_metadata):
         return None
-    # Texts: the run may change a list or the arguments of a call in place.
-    told = (kind.__name__, message.name, message.content if isinstance(message.content, str) else repr(message.content))
+    content = message.content if isinstance(message.content, str) else _mark(message.content)
+    told = (kind.__name__, message.name, content)
     if kind is AIMessage:
-        calls = [(call["id"], call["name"], repr(call["args"])) for call in message.tool_calls]
+        calls = [(call["id"], call["name"], _mark(call["args"])) for call in message.tool_calls]
         return None if message.invalid_tool_calls else (*told, calls)
     if kind is ToolMessage:
         return None if message.artifact is not None else (*told, message.tool_call_id, message.status)
     return told
+
+
+def _mark(value: Any) -> tuple[int, int]:
+    """What tells a list of blocks or the arguments of a call from others: they may be long, and be changed in place."""
+    text = repr(value)
+    return len(text), hash(text)
 
 
 def _add_calls(

@@ -14,7 +14,7 @@ from support.figures import figure
 from support.server_process import ServerProcess, serving
 from websockets.asyncio.client import connect
 
-TOKENS = sized(100_000, 1_000_000)
+TOKENS = sized(50_000, 1_000_000)
 # What a token may cost in memory at the peak, its text and all copies of it included.
 BYTES_PER_TOKEN = 600
 # Of the time that the answer takes, others may wait for this share at once; all of it where nobody lets them run.

@@ -36,7 +36,8 @@ MEMORY = 3 * ATTACKS["text"] // 2
 """More than the largest text, and less than two of it."""
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+# The oldest of them goes through the same bounds as the second.
+@pytest.mark.parametrize("transport", sized(TRANSPORTS[:2], TRANSPORTS))
 async def test_a_server_that_floods_its_client_holds_up_nobody(directory: Path, transport: str) -> None:
     write_catalog(directory, MCP_ENTRY)
     config = directory / "settings.yaml"

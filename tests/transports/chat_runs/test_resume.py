@@ -163,8 +163,8 @@ async def test_a_refused_call_says_why(ann: httpx.AsyncClient, body: Event) -> N
 
 
 async def test_of_a_large_run_a_list_has_the_first_events_and_the_last(ann: httpx.AsyncClient) -> None:
-    # A word of five digits and a space, two megabytes of them.
-    await run(ann, "note a | words 300000 0", agentId="scripted", runId="large")
+    # A word of five digits and a space, more than a megabyte of them.
+    await run(ann, "note a | words 190000 0", agentId="scripted", runId="large")
     answer = await post(ann, RESUME, runId="large")
     assert answer["cut"] is True and answer["status"] == "succeeded"
     assert [event["name"] for event in only(answer["events"], "tool_end")] == ["note"]

@@ -21,7 +21,7 @@ SLOW := e2e faults gameday hostile mcp providers support graphs experts evals ne
 # Else each server that a test starts compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run services test quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
+.PHONY: run services test tests-of test-map quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -32,6 +32,14 @@ services: .venv/.installed-dev
 
 test: services
 	$(BIN)/pytest $(IN_LANES)
+
+# The tests that run one file of the product, within a minute or two: make tests-of FILE=agentic_backend/relay/relay.py
+tests-of: .venv/.installed-dev
+	tests=$$($(BIN)/python tools/tests_of.py select $(FILE)) && $(BIN)/pytest $$tests
+
+# What `tests-of` knows, tools/tests_of.json, anew: as long as `make test`.
+test-map: services
+	$(BIN)/python tools/tests_of.py record $(IN_LANES)
 
 # What shows within some minutes that a change is sound: no services, no campaigns, no browser.
 # More lanes than cores, and single tests in turn: many of these tests wait. Without schemathesis, which takes seconds

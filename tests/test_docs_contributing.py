@@ -10,8 +10,8 @@ PAGE = (CHECKOUT / "CONTRIBUTING.md").read_text()
 RECIPES = dict(re.findall(r"^### (.+)\n((?:(?!#).*\n)+)", PAGE, re.MULTILINE))
 SOURCES = ("agentic_backend", "bench", "clients", "config", "docs", "tests", "tools")
 TEXTS = {".py", ".js", ".mjs", ".ts", ".css", ".html", ".md", ".json", ".yaml", ".toml"}
-# What servers of earlier versions have said and stored.
-RECORDED = "tests/compatibility/"
+# What servers of earlier versions have said and stored, and which tests run a file.
+RECORDED = ("tests/compatibility/", "tools/tests_of.json")
 CODE = re.compile(r"`([^`]+)`")
 
 

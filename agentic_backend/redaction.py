@@ -75,7 +75,7 @@ def redact(text: str, known: Collection[str] = ()) -> str:
         # Usually an id, of which every log line has some. It hides nothing: it has neither escapes nor an ellipsis.
         if not any(form in text for form in known):
             return text
-    elif len(text) <= _CACHED_LENGTH and isinstance(known, tuple):
+    elif type(text) is str and len(text) <= _CACHED_LENGTH and isinstance(known, tuple):
         return _redacted_short(text, known)
     return _without_hidden(text, known)
 

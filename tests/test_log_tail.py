@@ -60,6 +60,35 @@ def test_what_a_lines_argument_becomes_later_is_not_told() -> None:
     assert messages(tail) == ["asked ['one']"]
 
 
+def test_what_another_handler_makes_of_a_record_is_not_told() -> None:
+    class Coloring(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            record.msg = f"\033[31m{record.msg}"
+
+    tail, coloring = LogTail(), Coloring()
+    with tail.attached():
+        logging.getLogger().addHandler(coloring)
+        try:
+            log.warning("plain")
+        finally:
+            logging.getLogger().removeHandler(coloring)
+    assert messages(tail) == ["plain"]
+
+
+def test_a_record_that_can_not_be_shown_hides_no_other() -> None:
+    class Odd(logging.LogRecord):
+        def getMessage(self) -> str:
+            raise RuntimeError
+
+    tail = LogTail()
+    fields = {"name": log.name, "levelno": logging.WARNING, "levelname": "WARNING", "msg": "odd"}
+    with tail.attached():
+        tail.handle(Odd(log.name, logging.WARNING, "file", 1, "odd", (), None))
+        tail.handle(logging.makeLogRecord({**fields, "created": 1e20}))
+        log.warning("after")
+    assert messages(tail)[-1] == "after"
+
+
 def test_a_secret_that_is_known_later_is_hidden_in_the_lines_of_before() -> None:
     tail = LogTail()
     with tail.attached():

@@ -146,10 +146,15 @@ class Snapshot(NamedTuple):
 
 def pack_quickly(messages: Sequence[Any]) -> bool:
     """Whether these values are a few messages with short texts, which are packed in less time than a thread costs."""
-    texts = [one.content for one in messages if isinstance(one, BaseMessage) and isinstance(one.content, str)]
-    if not len(texts) == len(messages) <= _FEW or sum(map(len, texts)) > _SHORT:
+    if len(messages) > _FEW or not all(isinstance(one, BaseMessage) and _is_text(one) for one in messages):
         return False
-    return all(getattr(one, "artifact", None) is None for one in messages)
+    return sum(len(one.content) for one in messages) <= _SHORT
+
+
+def _is_text(message: BaseMessage) -> bool:
+    """Whether a message is a text and no more: what else it holds may be large."""
+    more = ("artifact", "tool_calls", "invalid_tool_calls", "additional_kwargs", "model_extra")
+    return isinstance(message.content, str) and not any(getattr(message, name, None) for name in more)
 
 
 def _packs_quickly(value: Any) -> bool:

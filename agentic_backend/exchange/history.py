@@ -8,16 +8,17 @@ A result without its call, and a call without its result, are left out, and so a
 (see reach).
 """
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agentic_backend.protocol.messages import Channel
-from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.content import to_langchain
 from agentic_backend.streaming.reach import rows_that_reached
@@ -25,6 +26,13 @@ from agentic_backend.streaming.reach import rows_that_reached
 # The model sees no thoughts or plans again, and none of the server's errors and notes.
 _UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}
 
+
+# A place in the transcript, a UUID, or a long random word.
+_MINTED = re.compile(
+    r"^[^:\s]+:\d{1,18}$|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=(?:[A-Za-z]*\d){2})[A-Za-z\d]{16}"
+)
+# What is stored of a message beside its texts, about.
+_OF_A_ROW = 300
 
 HISTORY_BYTES = 4 * 1024 * 1024
 """The maximum stored size of the exchanges that are restored: far more than a model reads."""
@@ -67,14 +75,29 @@ def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:
 Said = tuple[Any, ...] | None
 
 
+class Told(NamedTuple):
+    """What the stored messages of an exchange tell models, and about how many characters are stored of it in all."""
+
+    messages: Sequence[Said]
+    size: int
+
+
+def told_by(rows: Sequence[MessageRecord], restored: Sequence[BaseMessage]) -> Told:
+    """`restored` are the messages made of `rows`; the size is that of all rows, which are read to make them."""
+    return Told(list(map(said_by, restored)), sum(map(_size, rows)))
+
+
 def said_by(message: Any) -> Said:
     """What a model is told by a message, as far as the transcript tells it too; None if the message holds more.
 
-    Its id is left aside, and what a provider tells of its own call: how much was read and written, and why it ended.
+    Ids are left aside that nobody has chosen, and what a provider tells of its own call: how much was read and written,
+    and why it ended.
     """
     # Exactly these: a class of an author's own may hold anything.
     kind = type(message)
-    if kind not in (HumanMessage, AIMessage, SystemMessage, ToolMessage) or any(message.additional_kwargs.values()):
+    if kind not in (HumanMessage, AIMessage, SystemMessage, ToolMessage) or message.model_extra:
+        return None
+    if any(value is not None for value in message.additional_kwargs.values()) or not _is_minted(message.id):
         return None
     if message.response_metadata and not (kind is AIMessage and "model_provider" in message.response_metadata):
         return None
@@ -88,10 +111,20 @@ def said_by(message: Any) -> Said:
     return told
 
 
+def _is_minted(message_id: str | None) -> bool:
+    """Whether an id is the server's, LangChain's or a provider's: for one of an author's choice, a graph may look."""
+    return message_id is not None and _MINTED.search(message_id) is not None
+
+
 def _mark(value: Any) -> tuple[int, int]:
     """What tells a list of blocks or the arguments of a call from others: they may be long, and be changed in place."""
     text = repr(value)
     return len(text), hash(text)
+
+
+def _size(row: MessageRecord) -> int:
+    parts = [*row.parts, *(row.model_parts or ())]
+    return _OF_A_ROW + sum(len(part.text if isinstance(part, TextPart) else part.model_dump_json()) for part in parts)
 
 
 def _add_calls(

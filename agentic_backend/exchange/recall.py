@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -35,7 +36,7 @@ from agentic_backend.agents.kept_state import (
 from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
 from agentic_backend.agents.snapshot import Snapshot, pack_quickly
 from agentic_backend.errors import StateRefused
-from agentic_backend.exchange.history import HISTORY_BYTES, Said, restore_exchange, restore_exchanges, said_by
+from agentic_backend.exchange.history import HISTORY_BYTES, Told, restore_exchange, restore_exchanges, said_by, told_by
 from agentic_backend.exchange.left_messages import as_left, divided, last_exchanges
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import MessageRecord, Restore, SessionRecord
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 
 # So many rows are made into messages in about 2 ms.
 _FEW_ROWS = 200
+# What is stored stands for a graph's messages up to so many of them, and so many characters.
+_MOST_MESSAGES, _MOST_CHARACTERS = 512, 512 * 1024
 # How many exchanges are read at first, and a number that no session has.
 _FIRST_PAGE, _ALL = 32, 1_000_000_000
 
@@ -65,8 +68,8 @@ class Memory:
     unseen: Sequence[Sequence[BaseMessage]] = ()
     # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
-    # What the stored messages say, by exchange, of `left` and `unseen`; None if anything is kept beside them.
-    said: Sequence[Sequence[Said]] | None = None
+    # What the stored messages tell, by exchange, of `left` and `unseen`; None if anything is kept beside them.
+    told: Sequence[Told] | None = None
     restore: Restore | None = None
     """Where this was found; None if the session has no past."""
 
@@ -108,7 +111,7 @@ class Recall:
         began = time.monotonic()
         reset_rank = session.reset_rank or 0 if session is not None else 0
         if session is None or before_rank == 0:
-            return Memory(window, before_rank, reset_rank, said=())
+            return Memory(window, before_rank, reset_rank, told=())
         memory = warm.memory
         if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
             _log_restored("warm", window, 0, began, log_fields)
@@ -117,19 +120,19 @@ class Recall:
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
         unseen: list[list[BaseMessage]] = []
+        told: list[Told] = []
         read = 0
         if window and unseen_from < before_rank:
             # No more than the graph has not seen: an exchange has at least one message.
             count = min(window, before_rank - unseen_from)
-            unseen, read = await self._unseen(session, unseen_from, count, needed)
+            unseen, told, read = await self._unseen(session, unseen_from, count, needed)
         _log_restored("cold", window, read, began, log_fields)
-        # At once: the run may change them in place.
-        said = [list(map(said_by, exchange)) for exchange in unseen] if warm.key[1] not in states else None
-        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, said, "cold")
+        all_told = told if warm.key[1] not in states else None
+        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, all_told, "cold")
 
     async def _unseen(
         self, session: SessionRecord, since: int, count: int, needed: Needed
-    ) -> tuple[list[list[BaseMessage]], int]:
+    ) -> tuple[list[list[BaseMessage]], list[Told], int]:
         """The last `count` exchanges from rank `since` on, or as many as are needed; and the number of rows read.
 
         Reads a few at first, and these again with as many more as they show to be needed.
@@ -142,7 +145,9 @@ class Recall:
                 restore_exchanges(own) if len(own) <= _FEW_ROWS else await asyncio.to_thread(restore_exchanges, own)
             )
             if page == count or len(unseen) < page or (more := await asyncio.to_thread(needed, unseen)) <= page:
-                return unseen, len(rows)
+                of_exchanges = [list(each) for _, each in groupby(own, key=lambda row: row.exchange_id)]
+                # At once: the run may change the messages in place.
+                return unseen, list(map(told_by, of_exchanges, unseen)), len(rows)
             page = min(more, count)
 
     async def _states(self, session: SessionRecord, before_rank: int) -> Mapping[str, bytes]:
@@ -211,19 +216,25 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
 
 
 def _as_stored(memory: Memory, left: Sequence[Any], stored: Sequence[MessageRecord]) -> Memory | None:
-    """The memory of a graph whose messages, `left`, say what is stored; None if they say something else.
+    """The memory of a graph whose messages, `left`, say what is stored; None if they say something else, or are many.
 
-    `stored` are the messages of the exchange that has ended.
+    `stored` are the messages of the exchange that has ended. What is stored is read within bounds, so it stands for no
+    more than is well within them.
     """
     past = divided(left)
-    if memory.said is None or past.front:
+    if memory.told is None or past.front or len(left) > _MOST_MESSAGES:
         return None
-    said = [*memory.said, list(map(said_by, restore_exchange(stored)))]
-    of_left = [said_by(message) for exchange in past.exchanges for message in exchange.messages]
-    if of_left != [one for exchange in said for one in exchange]:
+    told = [*memory.told, told_by(stored, restore_exchange(stored))]
+    if sum(each.size for each in told) > _MOST_CHARACTERS:
+        return None
+    of_left = [message for exchange in past.exchanges for message in exchange.messages]
+    of_stored = [said for each in told for said in each.messages]
+    if len(of_left) != len(of_stored) or any(
+        said_by(one) != said for one, said in zip(of_left, of_stored, strict=True)
+    ):
         return None
     messages, next_rank = last_exchanges(left, memory.window, past), stored[-1].rank + 1
-    return replace(memory, next_rank=next_rank, left=messages, unseen=(), said=said[-memory.window :], restore=None)
+    return replace(memory, next_rank=next_rank, left=messages, unseen=(), told=told[-memory.window :], restore=None)
 
 
 def _is_same(left: Sequence[Any], messages: Sequence[Any]) -> bool:

@@ -4,6 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from agentic_backend.telemetry.formatters import LONGEST_LINE, TailFormatter
 from agentic_backend.telemetry.ids import WithIds
@@ -27,8 +28,8 @@ class LogTail(ThrottledHandler):
         super().__init__(TailFormatter(secrets))
         self.addFilter(OursOrWarnings(packages))
         self.addFilter(WithIds())
-        # The latest lines, oldest first; records that are small and hold nothing that changes are no text yet.
-        self._lines: deque[str | logging.LogRecord] = deque(maxlen=_TAIL_LINES)
+        # The latest lines, oldest first; of records that are small and plain, what they hold.
+        self._lines: deque[str | dict[str, Any]] = deque(maxlen=_TAIL_LINES)
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -45,7 +46,8 @@ class LogTail(ThrottledHandler):
             super().emit(record)
             return
         self._summarise()
-        self._lines.append(record)
+        # A copy: another handler may change the record.
+        self._lines.append(vars(record).copy())
 
     def put(self, line: str) -> None:
         self._lines.append(line[:LONGEST_LINE])
@@ -53,13 +55,22 @@ class LogTail(ThrottledHandler):
     def text(self) -> str:
         """The lines, oldest first, each with a line feed."""
         self._summarise()
-        lines = [line if isinstance(line, str) else self.format(line)[:LONGEST_LINE] for line in list(self._lines)]
+        lines = [line if isinstance(line, str) else self._line_of(line) for line in list(self._lines)]
         return "".join(f"{line}\n" for line in lines)
+
+    def _line_of(self, held: dict[str, Any]) -> str:
+        try:
+            return self.format(logging.makeLogRecord(held))[:LONGEST_LINE]
+        except Exception:
+            # Whoever made the record may have put in anything.
+            return '{"message":"a record that can not be shown"}'
 
 
 def _is_plain(record: logging.LogRecord) -> bool:
     """Whether a record may become a line later: it is small, and holds neither an exception nor what changes."""
     values = [value for name, value in vars(record).items() if name != "args"]
-    if record.args or record.exc_info or not _PLAIN.issuperset(map(type, values)):
+    if type(record) is not logging.LogRecord or record.args or record.exc_info:
+        return False
+    if not _PLAIN.issuperset(map(type, values)):
         return False
     return sum(len(value) for value in values if isinstance(value, str)) <= _SHORT

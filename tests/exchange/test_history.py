@@ -231,6 +231,14 @@ def test_a_provider_accepts_whatever_was_stored(stored: list[list[MessageDraft]]
     assert len(convert_to_openai_messages(restored)) == len(restored)
 
 
+MINTED = [
+    "77a6639a95974a4caa1739c2a22b8d04:3",
+    "0f0e5f5e-6a3f-4f0c-9c5b-3a3c3f1f2a77",
+    "run--0f0e5f5e-6a3f-4f0c-9c5b-3a3c3f1f2a77-0",
+    "lc_run--019acf2b-7c11-7d52-9f0b-1c2d3e4f5a6b",
+    "chatcmpl-CgYB1n2WzqkVJ3eH8sR0tXoPaLmNd",
+    "msg_01XFDUDYJgAACzvnptvVoYEL",
+]
 CALL = {"id": "1", "name": "search", "args": {"q": "cats"}}
 
 
@@ -243,12 +251,24 @@ CALL = {"id": "1", "name": "search", "args": {"q": "cats"}}
         HumanMessage("a", response_metadata={"model_provider": "not of a person"}),
         ToolMessage("a", tool_call_id="1", artifact=["a page"]),
         AIMessageChunk("a"),
+        AIMessage("a", verdict="good"),
+        AIMessage("a", additional_kwargs={"step": 0}),
+        AIMessage("a", id="status"),
+        AIMessage("a", id="summary-of-the-session-1"),
         RemoveMessage("a"),
         {"role": "user", "content": "a"},
     ],
 )
 def test_a_message_that_holds_more_than_the_transcript_says_is_told(more: Any) -> None:
+    if isinstance(more, BaseMessage):
+        more.id = more.id or MINTED[0]
     assert said_by(more) is None
+
+
+@pytest.mark.parametrize("message_id", MINTED)
+def test_ids_that_nobody_has_chosen_are_left_aside(message_id: str) -> None:
+    assert said_by(AIMessage("a", id=message_id)) == said_by(AIMessage("a", id=MINTED[0]))
+    assert said_by(AIMessage("a", id=message_id)) is not None
 
 
 @pytest.mark.parametrize(
@@ -266,11 +286,14 @@ def test_a_message_that_holds_more_than_the_transcript_says_is_told(more: Any) -
     ],
 )
 def test_messages_that_say_different_things_differ(one: BaseMessage, other: BaseMessage) -> None:
+    for message in (one, other):
+        message.id = MINTED[0]
     assert said_by(one) != said_by(other)
 
 
 def test_what_is_changed_in_place_was_said_before() -> None:
-    message = AIMessage([{"type": "text", "text": "a"}], tool_calls=[{**CALL, "args": {"q": ["cats"]}}])
+    call = {**CALL, "args": {"q": ["cats"]}}
+    message = AIMessage([{"type": "text", "text": "a"}], tool_calls=[call], id=MINTED[0])
     before = said_by(message)
     message.tool_calls[0]["args"]["q"].append("dogs")
     called = said_by(message)
@@ -283,7 +306,8 @@ def test_what_is_changed_in_place_was_said_before() -> None:
     "message", [AIMessage("a", tool_calls=[CALL]), ToolMessage("a", tool_call_id="1", name="search")]
 )
 def test_ids_and_what_a_provider_tells_of_its_call_are_left_aside(message: BaseMessage) -> None:
-    same = message.model_copy(update={"id": "another", "additional_kwargs": {"refusal": None}})
+    message.id = MINTED[0]
+    same = message.model_copy(update={"id": MINTED[1], "additional_kwargs": {"refusal": None}})
     assert said_by(same) == said_by(message)
     assert said_by(message) is not None
     if isinstance(same, AIMessage):

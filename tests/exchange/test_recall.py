@@ -31,6 +31,7 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, Tok
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import STATES_KEPT, ExchangeEnd, Fence
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft
+from agentic_backend.testing import ScriptedModel, Turn
 
 AGENTS = {"noting": noting_graph(), "other": noting_graph("other ")}
 
@@ -296,6 +297,30 @@ async def test_what_the_transcript_says_as_well_is_not_kept_beside_it(tmp_path: 
     assert answers[1] == answers[2] == answers[0]
 
 
+@pytest.mark.parametrize("beside", ["thinking", "answering", "many"])
+async def test_more_than_is_read_again_at_once_is_kept(tmp_path: Path, beside: str) -> None:
+    """Also of what is stored for people alone, which the graph does not have."""
+
+    async def answer(state: MessagesState) -> dict[str, Any]:
+        long = "x" * (recall._MOST_CHARACTERS if len(state["messages"]) > 1 else 1)
+        if beside == "thinking":
+            said = await ScriptedModel(Turn("ok", reasoning=long)).ainvoke(state["messages"])
+            return {"messages": [AIMessage(said.text, id=said.id)]}
+        if beside == "many" and len(state["messages"]) > 1:
+            return {"messages": [AIMessage("ok") for _ in range(recall._MOST_MESSAGES)]}
+        return {"messages": [AIMessage(long)]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    async with open_sessions(tmp_path, {"telling": graph.compile()}) as sessions:
+        events = await sessions.ask("a")
+        session_id = events[0]["session_id"]
+        assert await sessions.store.real.session_state(session_id) is None
+        await sessions.ask("b", session_id=session_id)
+        assert await sessions.store.real.session_state(session_id) is not None
+
+
 def removed(messages: list[Any]) -> Sequence[Any]:
     return [RemoveMessage(messages[0].id)]
 
@@ -314,7 +339,12 @@ def put_in_front(messages: list[Any]) -> Sequence[Any]:
     return [RemoveMessage(REMOVE_ALL_MESSAGES), SystemMessage("Be brief."), *messages]
 
 
+def with_an_id_of_its_own(messages: list[Any]) -> Sequence[Any]:
+    return [AIMessage("beside", id="status")]
+
+
 CHANGES = [
+    with_an_id_of_its_own,
     removed,
     changed_in_place,
     annotated_in_place,
@@ -367,7 +397,7 @@ async def test_long_messages_are_packed_beside_the_event_loop(
 
     monkeypatch.setattr(recall, "pack_messages", pack_messages)
     graph = StateGraph(MessagesState)
-    graph.add_node("answer", lambda state: {"messages": [AIMessage(text, additional_kwargs={"mood": "calm"})]})
+    graph.add_node("answer", lambda state: {"messages": [AIMessage(text, id="status")]})
     graph.add_edge(START, "answer")
     async with open_sessions(tmp_path, {"plain": graph.compile()}) as sessions:
         await say(sessions, "a")

@@ -102,8 +102,12 @@ def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
     """The texts below the fields of the classes of a module of the product, by class and field."""
     if not module.startswith("agentic_backend."):
         return {}
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {each.name: dict(_texts_below(each)) for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:
+        # Installed without sources.
+        return {}
+    return {each.name: dict(_texts_below(each)) for each in ast.parse(source).body if isinstance(each, ast.ClassDef)}
 
 
 def _texts_below(declared: ast.ClassDef) -> Iterator[tuple[str, str]]:

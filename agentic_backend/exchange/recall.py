@@ -120,7 +120,7 @@ class Recall:
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
         unseen: list[list[BaseMessage]] = []
-        told: list[Told] = []
+        told: list[Told] | None = []
         read = 0
         if window and unseen_from < before_rank:
             # No more than the graph has not seen: an exchange has at least one message.
@@ -132,8 +132,9 @@ class Recall:
 
     async def _unseen(
         self, session: SessionRecord, since: int, count: int, needed: Needed
-    ) -> tuple[list[list[BaseMessage]], list[Told], int]:
-        """The last `count` exchanges from rank `since` on, or as many as are needed; and the number of rows read.
+    ) -> tuple[list[list[BaseMessage]], list[Told] | None, int]:
+        """The last `count` exchanges from rank `since` on, or as many as are needed; what they tell, unless they are
+        many; and the number of rows read.
 
         Reads a few at first, and these again with as many more as they show to be needed.
         """
@@ -145,6 +146,8 @@ class Recall:
                 restore_exchanges(own) if len(own) <= _FEW_ROWS else await asyncio.to_thread(restore_exchanges, own)
             )
             if page == count or len(unseen) < page or (more := await asyncio.to_thread(needed, unseen)) <= page:
+                if len(own) > _MOST_MESSAGES:
+                    return unseen, None, len(rows)
                 of_exchanges = [list(each) for _, each in groupby(own, key=lambda row: row.exchange_id)]
                 # At once: the run may change the messages in place.
                 return unseen, list(map(told_by, of_exchanges, unseen)), len(rows)

@@ -33,6 +33,9 @@ _SHOWN = 25
 # Functions that take less of a turn are not shown.
 _LEAST_MS = 0.05
 _BY_HAND = "<!-- by hand -->"
+_ABOUT = """\
+Made by `make profile`: processor time of the server, sampled in its main thread. Where other threads run, above all
+the database's, that is found in the event loop (`asyncio/runners.py`) or behind `os.urandom`, which lets them run."""
 
 
 class Sampler:
@@ -139,7 +142,7 @@ def main() -> None:
             data = Path(name) / agent
             data.mkdir()
             texts.append(uvloop.run(profile(agent, concurrency, turns, data)))
-    text = "# Where a turn's time goes\n\nMade by `make profile`: processor time of the server, sampled.\n\n"
+    text = f"# Where a turn's time goes\n\n{_ABOUT}\n\n"
     page = HERE / "PROFILE.md"
     page.write_text(text + "\n".join(texts) + by_hand(page.read_text() if page.exists() else ""))
 

@@ -214,7 +214,7 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         step = metadata["step"] + 1
         if self.on_step is not None and step >= self.first_step and not config["configurable"].get("checkpoint_ns"):
             before = self._before_step(checkpoint["id"])
-            if before.packs_quickly:
+            if before.is_small:
                 self.on_step(step, before)
             else:
                 await asyncio.to_thread(self.on_step, step, before)

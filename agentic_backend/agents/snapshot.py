@@ -95,12 +95,12 @@ class Snapshot(NamedTuple):
         return serializer.dumps_typed(values)[1]
 
     @property
-    def packs_quickly(self) -> bool:
-        """Whether `pack` takes less time than a thread costs: it holds a few short messages, and nothing else."""
+    def is_small(self) -> bool:
+        """Whether it holds a few short texts alone, so that `pack` takes less time than a thread costs."""
         if self.writes or len(self.checkpoints) != 1:
             return False
         [(checkpoint, _, _)] = self.checkpoints.values()
-        return all(map(_packs_quickly, checkpoint["channel_values"].values()))
+        return all(map(_is_small_value, checkpoint["channel_values"].values()))
 
     def _dumped(self, value: Any) -> tuple[str, bytes]:
         return (value.form, value.data) if isinstance(value, Packed) else self.serde.dumps_typed(value)
@@ -144,8 +144,8 @@ class Snapshot(NamedTuple):
             raise CheckpointMissing from error
 
 
-def pack_quickly(messages: Sequence[Any]) -> bool:
-    """Whether these values are a few messages with short texts, which are packed in less time than a thread costs."""
+def are_short_texts(messages: Sequence[Any]) -> bool:
+    """Whether these are a few messages of short texts alone, which are packed in less time than a thread costs."""
     if len(messages) > _FEW or not all(isinstance(one, BaseMessage) and _is_text(one) for one in messages):
         return False
     return sum(len(one.content) for one in messages) <= _SHORT
@@ -157,8 +157,8 @@ def _is_text(message: BaseMessage) -> bool:
     return isinstance(message.content, str) and not any(getattr(message, name, None) for name in more)
 
 
-def _packs_quickly(value: Any) -> bool:
+def _is_small_value(value: Any) -> bool:
     """The same of a channel's value: None, such messages, or the input that has them."""
     if isinstance(value, dict):
-        return value.keys() == {"messages"} and _packs_quickly(value["messages"])
-    return value is None or (isinstance(value, list) and pack_quickly(value))
+        return value.keys() == {"messages"} and _is_small_value(value["messages"])
+    return value is None or (isinstance(value, list) and are_short_texts(value))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from agentic_backend.exchange.left_messages import first_rank_of
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageRecord
@@ -27,15 +28,14 @@ from agentic_backend.streaming.reach import rows_that_reached
 _UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}
 
 
-# A place in the transcript, a UUID, or a long random word.
-_MINTED = re.compile(
-    r"^[^:\s]+:\d{1,18}$|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=(?:[A-Za-z]*\d){2})[A-Za-z\d]{16}"
-)
-# What is stored of a message beside its texts, about.
-_OF_A_ROW = 300
-
 HISTORY_BYTES = 4 * 1024 * 1024
 """The maximum stored size of the exchanges that are restored: far more than a model reads."""
+LONGEST_STORED = 512 * 1024
+"""Characters of the exchanges that may stand for a graph's messages: with all escapes less than is restored."""
+# What is stored of a message beside its texts, about.
+_OF_A_ROW = 300
+# A UUID, or a long random word, as LangChain and providers make.
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=(?:[A-Za-z]*\d){2})[A-Za-z\d]{16}")
 
 
 def restore_exchanges(rows: Sequence[MessageRecord]) -> list[list[BaseMessage]]:
@@ -72,22 +72,23 @@ def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:
     return restored
 
 
-Said = tuple[Any, ...] | None
+Content = tuple[Any, ...] | None
 
 
-class Told(NamedTuple):
-    """What the stored messages of an exchange tell models, and about how many characters are stored of it in all."""
+class StoredExchange(NamedTuple):
+    """What an exchange's stored messages tell models, unless it is long, and about how many characters are stored."""
 
-    messages: Sequence[Said]
+    contents: Sequence[Content]
     size: int
 
 
-def told_by(rows: Sequence[MessageRecord], restored: Sequence[BaseMessage]) -> Told:
+def stored_exchange(rows: Sequence[MessageRecord], restored: Sequence[BaseMessage]) -> StoredExchange:
     """`restored` are the messages made of `rows`; the size is that of all rows, which are read to make them."""
-    return Told(list(map(said_by, restored)), sum(map(_size, rows)))
+    size = sum(map(_size, rows))
+    return StoredExchange(list(map(content_of, restored)) if size <= LONGEST_STORED else (), size)
 
 
-def said_by(message: Any) -> Said:
+def content_of(message: Any) -> Content:
     """What a model is told by a message, as far as the transcript tells it too; None if the message holds more.
 
     Ids are left aside that nobody has chosen, and what a provider tells of its own call: how much was read and written,
@@ -97,7 +98,7 @@ def said_by(message: Any) -> Said:
     kind = type(message)
     if kind not in (HumanMessage, AIMessage, SystemMessage, ToolMessage) or message.model_extra:
         return None
-    if any(value is not None for value in message.additional_kwargs.values()) or not _is_minted(message.id):
+    if any(value is not None for value in message.additional_kwargs.values()) or _is_chosen(message):
         return None
     if message.response_metadata and not (kind is AIMessage and "model_provider" in message.response_metadata):
         return None
@@ -111,9 +112,9 @@ def said_by(message: Any) -> Said:
     return told
 
 
-def _is_minted(message_id: str | None) -> bool:
-    """Whether an id is the server's, LangChain's or a provider's: for one of an author's choice, a graph may look."""
-    return message_id is not None and _MINTED.search(message_id) is not None
+def _is_chosen(message: BaseMessage) -> bool:
+    """Whether an author may have chosen the message's id, and look for it."""
+    return _RANDOM_ID.search(message.id or "") is None and first_rank_of(message) is None
 
 
 def _mark(value: Any) -> tuple[int, int]:

@@ -82,12 +82,9 @@ def divided(messages: Sequence[Any]) -> LeftMessages:
     return LeftMessages(messages[:front], exchanges)
 
 
-def last_exchanges(messages: Sequence[Any], count: int, left: LeftMessages | None = None) -> list[Any]:
-    """The messages of the last `count` exchanges, after what the graph itself put in front.
-
-    `left` are the messages, divided; None if they are not yet.
-    """
-    left = left or divided(messages)
+def last_exchanges(messages: Sequence[Any], count: int) -> list[Any]:
+    """The messages of the last `count` exchanges, after what the graph itself put in front."""
+    left = divided(messages)
     if 0 < count and len(left.exchanges) <= count:
         return list(messages)
     last = left.exchanges[-count:] if count > 0 else ()

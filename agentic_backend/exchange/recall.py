@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import ne
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -34,9 +35,17 @@ from agentic_backend.agents.kept_state import (
     unpack_states,
 )
 from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
-from agentic_backend.agents.snapshot import Snapshot, pack_quickly
+from agentic_backend.agents.snapshot import Snapshot, are_short_texts
 from agentic_backend.errors import StateRefused
-from agentic_backend.exchange.history import HISTORY_BYTES, Told, restore_exchange, restore_exchanges, said_by, told_by
+from agentic_backend.exchange.history import (
+    HISTORY_BYTES,
+    LONGEST_STORED,
+    StoredExchange,
+    content_of,
+    restore_exchange,
+    restore_exchanges,
+    stored_exchange,
+)
 from agentic_backend.exchange.left_messages import as_left, divided, last_exchanges
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import MessageRecord, Restore, SessionRecord
@@ -45,8 +54,8 @@ log = logging.getLogger(__name__)
 
 # So many rows are made into messages in about 2 ms.
 _FEW_ROWS = 200
-# What is stored stands for a graph's messages up to so many of them, and so many characters.
-_MOST_MESSAGES, _MOST_CHARACTERS = 512, 512 * 1024
+# What is stored stands for a graph's messages up to so many of them.
+_MOST_STORED = 512
 # How many exchanges are read at first, and a number that no session has.
 _FIRST_PAGE, _ALL = 32, 1_000_000_000
 
@@ -68,8 +77,8 @@ class Memory:
     unseen: Sequence[Sequence[BaseMessage]] = ()
     # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
-    # What the stored messages tell, by exchange, of `left` and `unseen`; None if anything is kept beside them.
-    told: Sequence[Told] | None = None
+    # The stored exchanges that say all of `left` and `unseen`; None if anything is kept beside them.
+    stored: Sequence[StoredExchange] | None = None
     restore: Restore | None = None
     """Where this was found; None if the session has no past."""
 
@@ -111,7 +120,7 @@ class Recall:
         began = time.monotonic()
         reset_rank = session.reset_rank or 0 if session is not None else 0
         if session is None or before_rank == 0:
-            return Memory(window, before_rank, reset_rank, told=())
+            return Memory(window, before_rank, reset_rank, stored=())
         memory = warm.memory
         if isinstance(memory, Memory) and (memory.next_rank, memory.reset_rank) == (before_rank, reset_rank):
             _log_restored("warm", window, 0, began, log_fields)
@@ -120,21 +129,21 @@ class Recall:
         kept, left = await asyncio.to_thread(_restored, warm, states)
         unseen_from = max(kept.rank, reset_rank)
         unseen: list[list[BaseMessage]] = []
-        told: list[Told] | None = []
+        stored: list[StoredExchange] | None = []
         read = 0
         if window and unseen_from < before_rank:
             # No more than the graph has not seen: an exchange has at least one message.
             count = min(window, before_rank - unseen_from)
-            unseen, told, read = await self._unseen(session, unseen_from, count, needed)
+            unseen, stored, read = await self._unseen(session, unseen_from, count, needed)
         _log_restored("cold", window, read, began, log_fields)
-        all_told = told if warm.key[1] not in states else None
-        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, all_told, "cold")
+        all_stored = stored if warm.key[1] not in states else None
+        return Memory(window, before_rank, reset_rank, kept, left if window else [], unseen, states, all_stored, "cold")
 
     async def _unseen(
         self, session: SessionRecord, since: int, count: int, needed: Needed
-    ) -> tuple[list[list[BaseMessage]], list[Told] | None, int]:
-        """The last `count` exchanges from rank `since` on, or as many as are needed; what they tell, unless they are
-        many; and the number of rows read.
+    ) -> tuple[list[list[BaseMessage]], list[StoredExchange] | None, int]:
+        """The last `count` exchanges from rank `since` on, or as many as are needed; as they are stored, unless
+        these are many; and the number of rows read.
 
         Reads a few at first, and these again with as many more as they show to be needed.
         """
@@ -146,11 +155,11 @@ class Recall:
                 restore_exchanges(own) if len(own) <= _FEW_ROWS else await asyncio.to_thread(restore_exchanges, own)
             )
             if page == count or len(unseen) < page or (more := await asyncio.to_thread(needed, unseen)) <= page:
-                if len(own) > _MOST_MESSAGES:
+                if len(own) > _MOST_STORED:
                     return unseen, None, len(rows)
                 of_exchanges = [list(each) for _, each in groupby(own, key=lambda row: row.exchange_id)]
                 # At once: the run may change the messages in place.
-                return unseen, list(map(told_by, of_exchanges, unseen)), len(rows)
+                return unseen, list(map(stored_exchange, of_exchanges, unseen)), len(rows)
             page = min(more, count)
 
     async def _states(self, session: SessionRecord, before_rank: int) -> Mapping[str, bytes]:
@@ -169,16 +178,16 @@ class Recall:
         warm: WarmAgent,
         memory: Memory,
         checkpoints: ExchangeCheckpoints,
-        stored: Sequence[MessageRecord],
+        rows: Sequence[MessageRecord],
         *,
         is_ok: bool,
     ) -> Ended:
-        """What a run leaves whose exchange ends with the messages `stored`. If it ends otherwise than well, those of
-        its graph don't count.
+        """What a run leaves whose exchange ends with the stored messages `rows`. If it does not end well, those of its
+        graph don't count.
 
         Never raises: without a state, the next exchange starts from the one before.
         """
-        next_rank = stored[-1].rank + 1
+        next_rank = rows[-1].rank + 1
         try:
             values = checkpoints.last_values(_wanted(warm, is_ok and memory.window > 0))
             messages = values.pop("messages", None)
@@ -187,9 +196,9 @@ class Recall:
                 values = {name: value for name, value in values.items() if name in warm.flow.kept_channels}
             graphs = lasting(checkpoints.snapshot())
             if not values and graphs is None:
-                if left is not None and (as_stored := _as_stored(memory, left, stored)) is not None:
+                if left is not None and (as_stored := _as_stored(memory, left, rows)) is not None:
                     return Ended(memory=as_stored)
-                if pack_quickly(left or ()):
+                if are_short_texts(left or ()):
                     return _ended(warm, memory, values, left, graphs, next_rank)
             # In a thread, because they may be long, and a deep agent's files large.
             return await asyncio.to_thread(_ended, warm, memory, values, left, graphs, next_rank)
@@ -218,26 +227,25 @@ def _restored(warm: WarmAgent, states: Mapping[str, bytes]) -> tuple[Kept, list[
         return NOTHING, []
 
 
-def _as_stored(memory: Memory, left: Sequence[Any], stored: Sequence[MessageRecord]) -> Memory | None:
+def _as_stored(memory: Memory, left: Sequence[Any], rows: Sequence[MessageRecord]) -> Memory | None:
     """The memory of a graph whose messages, `left`, say what is stored; None if they say something else, or are many.
 
-    `stored` are the messages of the exchange that has ended. What is stored is read within bounds, so it stands for no
-    more than is well within them.
+    `rows` are those of the exchange that has ended. What is stored is read within bounds, so it stands for no more than
+    is well within them.
     """
     past = divided(left)
-    if memory.told is None or past.front or len(left) > _MOST_MESSAGES:
+    if memory.stored is None or past.front or len(left) > _MOST_STORED:
         return None
-    told = [*memory.told, told_by(stored, restore_exchange(stored))]
-    if sum(each.size for each in told) > _MOST_CHARACTERS:
+    stored = [*memory.stored, stored_exchange(rows, restore_exchange(rows))]
+    if sum(exchange.size for exchange in stored) > LONGEST_STORED:
         return None
-    of_left = [message for exchange in past.exchanges for message in exchange.messages]
-    of_stored = [said for each in told for said in each.messages]
-    if len(of_left) != len(of_stored) or any(
-        said_by(one) != said for one, said in zip(of_left, of_stored, strict=True)
-    ):
+    messages = [message for exchange in past.exchanges for message in exchange.messages]
+    contents = [content for exchange in stored for content in exchange.contents]
+    if len(messages) != len(contents) or any(map(ne, map(content_of, messages), contents)):
         return None
-    messages, next_rank = last_exchanges(left, memory.window, past), stored[-1].rank + 1
-    return replace(memory, next_rank=next_rank, left=messages, unseen=(), told=told[-memory.window :], restore=None)
+    last = [message for exchange in past.exchanges[-memory.window :] for message in exchange.messages]
+    next_rank, stored = rows[-1].rank + 1, stored[-memory.window :]
+    return replace(memory, next_rank=next_rank, left=last, unseen=(), stored=stored, restore=None)
 
 
 def _is_same(left: Sequence[Any], messages: Sequence[Any]) -> bool:

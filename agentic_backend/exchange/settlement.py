@@ -263,8 +263,8 @@ class Settlement:
         )
         has_changed = outbox.gate is not None and outbox.gate.has_changed
         is_ok = outcome.status is ExchangeStatus.OK and not has_changed
-        stored = [*outbox.stored, *last]
-        return await self._services.recall.end(started.warm, started.memory, started.checkpoints, stored, is_ok=is_ok)
+        rows = [*outbox.stored, *last]
+        return await self._services.recall.end(started.warm, started.memory, started.checkpoints, rows, is_ok=is_ok)
 
     def _closing(self, outcome: Outcome, partial: Sequence[PartialText] = ()) -> Sequence[CompleteDraft]:
         """The messages that complete an exchange of which no run knows more: its stored calls, and `partial` texts."""

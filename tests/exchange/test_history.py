@@ -19,7 +19,7 @@ from support.drafts import Transcript, ai, result, token, update
 from support.phrase_model import check_history
 from support.streams import interleaved, lanes
 
-from agentic_backend.exchange.history import restore_exchange, restore_exchanges, said_by
+from agentic_backend.exchange.history import content_of, restore_exchange, restore_exchanges
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageDraft, MessageRecord, place
@@ -262,13 +262,13 @@ CALL = {"id": "1", "name": "search", "args": {"q": "cats"}}
 def test_a_message_that_holds_more_than_the_transcript_says_is_told(more: Any) -> None:
     if isinstance(more, BaseMessage):
         more.id = more.id or MINTED[0]
-    assert said_by(more) is None
+    assert content_of(more) is None
 
 
 @pytest.mark.parametrize("message_id", MINTED)
 def test_ids_that_nobody_has_chosen_are_left_aside(message_id: str) -> None:
-    assert said_by(AIMessage("a", id=message_id)) == said_by(AIMessage("a", id=MINTED[0]))
-    assert said_by(AIMessage("a", id=message_id)) is not None
+    assert content_of(AIMessage("a", id=message_id)) == content_of(AIMessage("a", id=MINTED[0]))
+    assert content_of(AIMessage("a", id=message_id)) is not None
 
 
 @pytest.mark.parametrize(
@@ -288,18 +288,18 @@ def test_ids_that_nobody_has_chosen_are_left_aside(message_id: str) -> None:
 def test_messages_that_say_different_things_differ(one: BaseMessage, other: BaseMessage) -> None:
     for message in (one, other):
         message.id = MINTED[0]
-    assert said_by(one) != said_by(other)
+    assert content_of(one) != content_of(other)
 
 
 def test_what_is_changed_in_place_was_said_before() -> None:
     call = {**CALL, "args": {"q": ["cats"]}}
     message = AIMessage([{"type": "text", "text": "a"}], tool_calls=[call], id=MINTED[0])
-    before = said_by(message)
+    before = content_of(message)
     message.tool_calls[0]["args"]["q"].append("dogs")
-    called = said_by(message)
+    called = content_of(message)
     assert isinstance(message.content, list) and isinstance(message.content[0], dict)
     message.content[0]["text"] = "b"
-    assert before != called != said_by(message)
+    assert before != called != content_of(message)
 
 
 @pytest.mark.parametrize(
@@ -308,9 +308,9 @@ def test_what_is_changed_in_place_was_said_before() -> None:
 def test_ids_and_what_a_provider_tells_of_its_call_are_left_aside(message: BaseMessage) -> None:
     message.id = MINTED[0]
     same = message.model_copy(update={"id": MINTED[1], "additional_kwargs": {"refusal": None}})
-    assert said_by(same) == said_by(message)
-    assert said_by(message) is not None
+    assert content_of(same) == content_of(message)
+    assert content_of(message) is not None
     if isinstance(same, AIMessage):
         same.response_metadata = {"model_provider": "openai", "finish_reason": "stop"}
         same.usage_metadata = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
-        assert said_by(same) == said_by(message)
+        assert content_of(same) == content_of(message)

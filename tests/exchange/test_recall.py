@@ -302,12 +302,12 @@ async def test_more_than_is_read_again_at_once_is_kept(tmp_path: Path, beside: s
     """Also of what is stored for people alone, which the graph does not have."""
 
     async def answer(state: MessagesState) -> dict[str, Any]:
-        long = "x" * (recall._MOST_CHARACTERS if len(state["messages"]) > 1 else 1)
+        long = "x" * (recall.LONGEST_STORED if len(state["messages"]) > 1 else 1)
         if beside == "thinking":
             said = await ScriptedModel(Turn("ok", reasoning=long)).ainvoke(state["messages"])
             return {"messages": [AIMessage(said.text, id=said.id)]}
         if beside == "many" and len(state["messages"]) > 1:
-            return {"messages": [AIMessage("ok") for _ in range(recall._MOST_MESSAGES)]}
+            return {"messages": [AIMessage("ok") for _ in range(recall._MOST_STORED)]}
         return {"messages": [AIMessage(long)]}
 
     graph = StateGraph(MessagesState)

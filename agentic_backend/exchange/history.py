@@ -40,7 +40,7 @@ _RANDOM_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=(?:[A-Z
 
 def restore_exchanges(rows: Sequence[MessageRecord]) -> list[list[BaseMessage]]:
     """The messages of each exchange, given by rank, as a model may see them."""
-    return [restore_exchange(list(own)) for _, own in groupby(rows, key=lambda row: row.exchange_id)]
+    return list(map(restore_exchange, _by_exchange(rows)))
 
 
 def restore_exchange(rows: Sequence[MessageRecord]) -> list[BaseMessage]:
@@ -88,6 +88,11 @@ def stored_exchange(rows: Sequence[MessageRecord], restored: Sequence[BaseMessag
     return StoredExchange(list(map(content_of, restored)) if size <= LONGEST_STORED else (), size)
 
 
+def stored_exchanges(rows: Sequence[MessageRecord], restored: Sequence[Sequence[BaseMessage]]) -> list[StoredExchange]:
+    """The same of several, given by rank, with what `restore_exchanges` has made of them."""
+    return list(map(stored_exchange, _by_exchange(rows), restored))
+
+
 def content_of(message: Any) -> Content:
     """What a model is told by a message, as far as the transcript tells it too; None if the message holds more.
 
@@ -121,6 +126,10 @@ def _mark(value: Any) -> tuple[int, int]:
     """What tells a list of blocks or the arguments of a call from others: they may be long, and be changed in place."""
     text = repr(value)
     return len(text), hash(text)
+
+
+def _by_exchange(rows: Sequence[MessageRecord]) -> list[list[MessageRecord]]:
+    return [list(own) for _, own in groupby(rows, key=lambda row: row.exchange_id)]
 
 
 def _size(row: MessageRecord) -> int:

@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from operator import ne
 from typing import Any
 
@@ -45,6 +44,7 @@ from agentic_backend.exchange.history import (
     restore_exchange,
     restore_exchanges,
     stored_exchange,
+    stored_exchanges,
 )
 from agentic_backend.exchange.left_messages import as_left, divided, last_exchanges
 from agentic_backend.stores.base import Store
@@ -155,11 +155,9 @@ class Recall:
                 restore_exchanges(own) if len(own) <= _FEW_ROWS else await asyncio.to_thread(restore_exchanges, own)
             )
             if page == count or len(unseen) < page or (more := await asyncio.to_thread(needed, unseen)) <= page:
-                if len(own) > _MOST_STORED:
-                    return unseen, None, len(rows)
-                of_exchanges = [list(each) for _, each in groupby(own, key=lambda row: row.exchange_id)]
                 # At once: the run may change the messages in place.
-                return unseen, list(map(stored_exchange, of_exchanges, unseen)), len(rows)
+                stored = stored_exchanges(own, unseen) if len(own) <= _MOST_STORED else None
+                return unseen, stored, len(rows)
             page = min(more, count)
 
     async def _states(self, session: SessionRecord, before_rank: int) -> Mapping[str, bytes]:

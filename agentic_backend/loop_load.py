@@ -6,11 +6,10 @@ like: the time by which the loop is late is its own.
 """
 
 import asyncio
-import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import Context
 from itertools import pairwise
 from types import TracebackType
@@ -80,17 +79,24 @@ class LoopLoad:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Wraps a wait that `served_s` measures."""
-        self._waiting += 1
-        if self._due_at is None:
-            self._look_again(time.monotonic())
+        self.begin_waiting()
         try:
             yield
         finally:
-            self._waiting -= 1
-            if not self._waiting and self._look_timer is not None:
-                self._late_s += self._late_now(time.monotonic())
-                self._look_timer.cancel()
-                self._look_timer = self._due_at = None
+            self.end_waiting()
+
+    def begin_waiting(self) -> None:
+        """Begin a wait that `served_s` measures; `end_waiting` ends it."""
+        self._waiting += 1
+        if self._due_at is None:
+            self._look_again(time.monotonic())
+
+    def end_waiting(self) -> None:
+        self._waiting -= 1
+        if not self._waiting and self._look_timer is not None:
+            self._late_s += self._late_now(time.monotonic())
+            self._look_timer.cancel()
+            self._look_timer = self._due_at = None
 
     def _late_now(self, now: float) -> float:
         return 0.0 if self._due_at is None else max(0.0, now - self._due_at)
@@ -118,49 +124,55 @@ def loop_load() -> LoopLoad:
     return load
 
 
-@contextmanager
-def served_timer(longest_s: float, end: Callable[[], object]) -> Iterator[None]:
-    """Call `end` if the context is still open after `longest_s` in which the loop served."""
-    load, loop = loop_load(), asyncio.get_running_loop()
-    ends_at = load.served_s() + longest_s
-    timer: asyncio.TimerHandle
+class served_timer:
+    """Calls `end` if the context is still open after `longest_s` in which the loop served.
 
-    def look() -> None:
-        nonlocal timer
-        rest_s = ends_at - load.served_s()
+    A class, which takes half of what a generator takes: each call of the store and each piece of a body has one.
+    """
+
+    __slots__ = ("_end", "_ends_at", "_load", "_longest_s", "_loop", "_timer")
+
+    def __init__(self, longest_s: float, end: Callable[[], object]) -> None:
+        self._longest_s = longest_s
+        self._end = end
+
+    def __enter__(self) -> None:
+        self._load, self._loop = loop_load(), asyncio.get_running_loop()
+        self._ends_at = self._load.served_s() + self._longest_s
+        self._load.begin_waiting()
+        self._timer = self._loop.call_later(self._longest_s, self._look)
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._load.end_waiting()
+
+    def _look(self) -> None:
+        rest_s = self._ends_at - self._load.served_s()
         if rest_s > _SHORTEST_S:
-            timer = loop.call_later(rest_s, look)
+            self._timer = self._loop.call_later(rest_s, self._look)
         else:
-            end()
-
-    with load.waiting():
-        timer = loop.call_later(longest_s, look)
-        try:
-            yield
-        finally:
-            timer.cancel()
+            self._end()
 
 
 class served_timeout:
     """`asyncio.timeout` by the time in which the loop served; None is no limit."""
 
     def __init__(self, longest_s: float | None) -> None:
-        self._longest_s = longest_s
         self._timeout = asyncio.timeout(None)
-        self._timer: AbstractContextManager[None] = contextlib.nullcontext()
+        self._timer = None if longest_s is None else served_timer(longest_s, self._end)
 
     async def __aenter__(self) -> Self:
         await self._timeout.__aenter__()
-        if self._longest_s is not None:
-            self._timer = served_timer(self._longest_s, self._end)
-        self._timer.__enter__()
+        if self._timer is not None:
+            self._timer.__enter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Raises TimeoutError."""
-        self._timer.__exit__(None, None, None)
+        if self._timer is not None:
+            self._timer.__exit__()
         await self._timeout.__aexit__(kind, error, trace)
 
     def _end(self) -> None:

@@ -53,21 +53,21 @@ from agentic_backend.streaming.stream_turns import StreamTurns
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.tracing.tracing import open_tracing
-from agentic_backend.transports.admin_gate import AdminGate
 from agentic_backend.transports.all_operations import all_operations
-from agentic_backend.transports.call_ids import CallIds
-from agentic_backend.transports.chatbot_controller import ChatbotController
+from agentic_backend.transports.calls.admin.admin_gate import AdminGate
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.gate import Gate
-from agentic_backend.transports.joint_probes import Ports, joint_application
+from agentic_backend.transports.gate.call_ids import CallIds
+from agentic_backend.transports.gate.gate import Gate
 from agentic_backend.transports.open_connections import OpenConnections
 from agentic_backend.transports.page.brand import Brand
 from agentic_backend.transports.page.page import Page
-from agentic_backend.transports.probes import internal_application
+from agentic_backend.transports.probes.application import internal_application
+from agentic_backend.transports.probes.joint_application import Ports, joint_application
+from agentic_backend.transports.probes.readiness import Liveness, Readiness
 from agentic_backend.transports.public_application import public_application
-from agentic_backend.transports.readiness import Liveness, Readiness
-from agentic_backend.transports.rest_calls import RestCalls
+from agentic_backend.transports.rest.rest_calls import RestCalls
 from agentic_backend.transports.sign_in import SignIn
+from agentic_backend.transports.socket.chatbot_controller import ChatbotController
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 

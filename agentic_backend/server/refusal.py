@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, Origin
-from agentic_backend.transports.rest_errors import error_response
+from agentic_backend.transports.rest.rest_errors import error_response
 
 log = logging.getLogger(__name__)
 

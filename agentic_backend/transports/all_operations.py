@@ -1,32 +1,32 @@
 """The REST calls of all doors."""
 
-from agentic_backend.transports.admin_agents_api import AdminAgentsApi
-from agentic_backend.transports.admin_api import AdminApi
-from agentic_backend.transports.attachments_api import AttachmentsApi
-from agentic_backend.transports.branches_api import BranchesApi
+from agentic_backend.transports.calls.admin.admin_agents_api import AdminAgentsApi
+from agentic_backend.transports.calls.admin.admin_api import AdminApi
+from agentic_backend.transports.calls.sessions.attachments_api import AttachmentsApi
+from agentic_backend.transports.calls.sessions.branches_api import BranchesApi
+from agentic_backend.transports.calls.sessions.exchanges_api import ExchangesApi
+from agentic_backend.transports.calls.sessions.feedback_api import FeedbackApi
+from agentic_backend.transports.calls.sessions.query_api import QueryApi
+from agentic_backend.transports.calls.sessions.search_api import SearchApi
+from agentic_backend.transports.calls.sessions.session_config_api import SessionConfigApi
+from agentic_backend.transports.calls.sessions.session_exchanges_api import SessionExchangesApi
+from agentic_backend.transports.calls.sessions.session_export_api import SessionExportApi
+from agentic_backend.transports.calls.sessions.session_list_events_api import SessionListEventsApi
+from agentic_backend.transports.calls.sessions.sessions_api import RestApi
+from agentic_backend.transports.calls.sessions.sharing_api import SharingApi
+from agentic_backend.transports.calls.sessions.trust_api import TrustApi
+from agentic_backend.transports.calls.users.info_api import InfoApi
+from agentic_backend.transports.calls.users.metrics_api import MetricsApi
+from agentic_backend.transports.calls.users.playground_api import PlaygroundApi
+from agentic_backend.transports.calls.users.sign_in_api import SignInApi
+from agentic_backend.transports.calls.users.usage_api import UsageApi
+from agentic_backend.transports.calls.users.user_data_api import UserDataApi
 from agentic_backend.transports.chat_runs.api import ChatRunsApi
-from agentic_backend.transports.classic_api import ClassicApi
+from agentic_backend.transports.classic.api import ClassicApi
 from agentic_backend.transports.contract.contract_api import ContractApi
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.exchanges_api import ExchangesApi
-from agentic_backend.transports.feedback_api import FeedbackApi
-from agentic_backend.transports.info_api import InfoApi
-from agentic_backend.transports.metrics_api import MetricsApi
-from agentic_backend.transports.operation import Operation
-from agentic_backend.transports.playground_api import PlaygroundApi
-from agentic_backend.transports.query_api import QueryApi
-from agentic_backend.transports.rest import RestApi
-from agentic_backend.transports.search_api import SearchApi
-from agentic_backend.transports.session_config_api import SessionConfigApi
-from agentic_backend.transports.session_exchanges_api import SessionExchangesApi
-from agentic_backend.transports.session_export_api import SessionExportApi
-from agentic_backend.transports.session_list_events_api import SessionListEventsApi
+from agentic_backend.transports.rest.operation import Operation
 from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
-from agentic_backend.transports.sharing_api import SharingApi
-from agentic_backend.transports.sign_in_api import SignInApi
-from agentic_backend.transports.trust_api import TrustApi
-from agentic_backend.transports.usage_api import UsageApi
-from agentic_backend.transports.user_data_api import UserDataApi
 
 
 def all_operations(services: DoorServices) -> list[Operation]:

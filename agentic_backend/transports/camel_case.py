@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
-from agentic_backend.transports.query_string import Query
+from agentic_backend.transports.rest.query_string import Query
 
 
 class CamelValue(Value):

@@ -7,15 +7,15 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.transports.answer_counter import AnswerCounter
-from agentic_backend.transports.call_ids import CallIds
-from agentic_backend.transports.chatbot_controller import ChatbotController
-from agentic_backend.transports.connection import PATH
 from agentic_backend.transports.documents import document_route
-from agentic_backend.transports.gate import Gate
+from agentic_backend.transports.gate.answer_counter import AnswerCounter
+from agentic_backend.transports.gate.call_ids import CallIds
+from agentic_backend.transports.gate.gate import Gate
+from agentic_backend.transports.gate.upgrades import UpgradeRequired, no_such_path
 from agentic_backend.transports.page.page import Page
-from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
-from agentic_backend.transports.upgrades import UpgradeRequired, no_such_path
+from agentic_backend.transports.rest.rest_errors import EXCEPTION_HANDLERS
+from agentic_backend.transports.socket.chatbot_controller import ChatbotController
+from agentic_backend.transports.socket.connection import PATH
 
 
 def public_application(

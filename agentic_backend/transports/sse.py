@@ -24,7 +24,7 @@ from agentic_backend.relay.feed import Feed, open_feed
 from agentic_backend.sessions.turn import Turn
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import Streamed
+from agentic_backend.transports.rest.operation import Streamed
 
 _TEXT_INTERVAL_S, _COMMENT_EVERY_S = 0.05, 15.0
 # Of a client that has ended its side of the connection: only what is sent to it tells whether it still listens.

@@ -2,7 +2,7 @@
  * What of a request's `value`, the payload of the graph's interrupt, its card doesn't show in another place.
  *
  * Nothing may be decided unseen: a field is left out only where its content is shown as the question, the title, the
- * choices or the call. What isn't is shown as it is. As transports/asked_value.py does for older clients.
+ * choices or the call. What isn't is shown as it is. As transports/classic/asked_value.py does for older clients.
  */
 
 const ALLOWED = new Set(["allow_accept", "allow_edit", "allow_respond", "allow_ignore"]);

@@ -19,7 +19,7 @@ from support.running_server import RunningServer, running_server
 from support.signing_realm import SigningRealm, signing_realm
 from support.test_agents import ENTRIES
 
-from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.rest.operation import Operation
 
 SECRET = "quokkaberry"
 NEW_TITLE = next(body["title"] for each in declared() if each.method == "PATCH" and (body := example_body(each)))

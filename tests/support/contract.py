@@ -13,7 +13,7 @@ from agentic_backend.agents.catalog_schema import catalog_schema
 from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.contract.documents import documents
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.rest.operation import Operation
 
 DOCS = Path(__file__).parents[2] / "docs"
 CATALOG_SCHEMA = DOCS / "agents_catalog.schema.json"

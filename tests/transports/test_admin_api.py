@@ -26,10 +26,10 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
 from agentic_backend.tracing.tracing import Tracing
-from agentic_backend.transports.admin_gate import AdminGate
-from agentic_backend.transports.operation import Operation
-from agentic_backend.transports.rest_calls import RestCalls
-from agentic_backend.transports.rest_errors import EXCEPTION_HANDLERS
+from agentic_backend.transports.calls.admin.admin_gate import AdminGate
+from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.rest_calls import RestCalls
+from agentic_backend.transports.rest.rest_errors import EXCEPTION_HANDLERS
 
 PATHS = [
     "/admin/sessions",

@@ -7,8 +7,8 @@ from starlette.datastructures import QueryParams
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.transports.camel_case import CamelBody, CamelQuery, CamelValue
-from agentic_backend.transports.query_string import PageSize
-from agentic_backend.transports.rest_errors import json_response
+from agentic_backend.transports.rest.query_string import PageSize
+from agentic_backend.transports.rest.rest_errors import json_response
 
 
 class _Body(CamelBody):

@@ -12,8 +12,8 @@ from support.protocol_samples import MESSAGE
 from agentic_backend.protocol.events import Delta, Event, Final, PartialText, Reset, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, TokenUsage
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.transports import classic, unfinished_texts
-from agentic_backend.transports.classic import Classic
+from agentic_backend.transports.classic.codec import Classic, unfinished_texts
+from agentic_backend.transports.classic.codec import codec as classic
 
 EventT = TypeVar("EventT", Stream, Delta)
 

@@ -7,7 +7,7 @@ from support.contract import DOCS
 from support.rest_client import PREFIX, rest
 from support.running_server import RunningServer
 
-from agentic_backend.transports.deprecation import Deprecation
+from agentic_backend.transports.rest.deprecation import Deprecation
 
 SINCE = "@1795392000"
 """2026-11-23 in Unix seconds, as RFC 9745 writes a date."""

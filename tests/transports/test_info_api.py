@@ -9,8 +9,8 @@ from support.contract import DOCS, declared
 from support.rest_client import error_of, plain_http, rest
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.transports.calls.users.info_api import FEATURES
 from agentic_backend.transports.contract.doors import DOORS, door_of
-from agentic_backend.transports.info_api import FEATURES
 
 PROTOCOL = (DOCS / "protocol.md").read_text()
 

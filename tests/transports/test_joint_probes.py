@@ -17,8 +17,8 @@ from agentic_backend.config.health import HealthSettings
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.server.process import Listener, address_of, bind
-from agentic_backend.transports.joint_probes import joint_application
-from agentic_backend.transports.probes import SNAPSHOT
+from agentic_backend.transports.probes.application import SNAPSHOT
+from agentic_backend.transports.probes.joint_application import joint_application
 
 
 @asynccontextmanager

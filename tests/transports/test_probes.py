@@ -25,8 +25,8 @@ from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.loop_load import LoopLoad
 from agentic_backend.server.process import Listener, address_of, bind
 from agentic_backend.telemetry import LogTail
-from agentic_backend.transports.probes import internal_application
-from agentic_backend.transports.readiness import Liveness, Readiness
+from agentic_backend.transports.probes.application import internal_application
+from agentic_backend.transports.probes.readiness import Liveness, Readiness
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from pydantic import Field
 from starlette.datastructures import QueryParams
 
 from agentic_backend.errors import BadFrame
-from agentic_backend.transports.query_string import Cursor, Name, PageSize, Query, SearchText, Time, WholeNumber
+from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query, SearchText, Time, WholeNumber
 
 
 class Everything(Query):

@@ -18,7 +18,7 @@ from support.test_agents import ENTRIES
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
-from agentic_backend.transports.connection import PATH
+from agentic_backend.transports.socket.connection import PATH
 
 CONTINUED, TEXT, CLOSE, PING, PONG = 0x0, 0x1, 0x8, 0x9, 0xA
 HELLO = b'{"type":"ping"}'

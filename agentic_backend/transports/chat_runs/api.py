@@ -24,7 +24,7 @@ from agentic_backend.transports.chat_runs.events import DecidedRun, ResumedRun, 
 from agentic_backend.transports.chat_runs.following import FollowedRun, RunFollower
 from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import ASKING, RESUMING, Operation, Streamed
+from agentic_backend.transports.rest.operation import ASKING, RESUMING, Operation, Streamed
 from agentic_backend.transports.sse import EventStream
 
 _PATH = "/api/chat"

@@ -12,7 +12,7 @@ from agentic_backend.protocol.events import Code, Content, ErrorInfo, RequestId,
 from agentic_backend.protocol.parts import absent
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.transports.camel_case import CamelValue
-from agentic_backend.transports.operation import ErrorForm
+from agentic_backend.transports.rest.operation import ErrorForm
 
 RunStatus = Literal["running", "awaiting_approval", "succeeded", "failed", "canceled"]
 """`running` in a `done`: the run goes on, but its stream or its list ends."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_backend.transports.chatbot_controller import SUBPROTOCOL
+from agentic_backend.transports.socket.chatbot_controller import SUBPROTOCOL
 
 _FRAMES = {
     "authenticate": "Authenticate",

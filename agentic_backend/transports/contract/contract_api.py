@@ -8,7 +8,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from agentic_backend.transports.contract.documents import served_documents
-from agentic_backend.transports.operation import Operation, Streamed
+from agentic_backend.transports.rest.operation import Operation, Streamed
 
 _HEADERS = {"cache-control": "public, max-age=300"}
 

@@ -9,7 +9,7 @@ from agentic_backend.transports.contract.asyncapi import asyncapi
 from agentic_backend.transports.contract.door_schemas import door_schema_files
 from agentic_backend.transports.contract.openapi import openapi
 from agentic_backend.transports.contract.protocol_schemas import schema_files
-from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.rest.operation import Operation
 
 
 def documents(operations: Sequence[Operation]) -> dict[str, bytes]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorInfo
-from agentic_backend.transports.operation import ErrorBody, ErrorForm, Operation
+from agentic_backend.transports.rest.operation import ErrorBody, ErrorForm, Operation
 
 _REQUEST_ID = "9b2c4d6e8f0a4b1c8d3e5f7a9b0c2d4e"
 _AUTHENTICATE = {"www-authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}}}

@@ -11,7 +11,7 @@ from agentic_backend.transports.contract.doors import DOORS, door_of
 from agentic_backend.transports.contract.error_responses import ErrorResponses
 from agentic_backend.transports.contract.schema_examples import SchemaExamples
 from agentic_backend.transports.contract.schemas import schemas_of
-from agentic_backend.transports.operation import BINARY, ErrorForm, Operation
+from agentic_backend.transports.rest.operation import BINARY, ErrorForm, Operation
 
 Json = dict[str, Any]
 

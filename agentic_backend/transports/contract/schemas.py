@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from agentic_backend.protocol.frames import TYPE_BY_DEFAULT, Frame
-from agentic_backend.transports.query_string import Query
+from agentic_backend.transports.rest.query_string import Query
 
 COMPONENTS = "#/components/schemas/{model}"
 """Where OpenAPI and AsyncAPI documents keep schemas."""

@@ -6,7 +6,7 @@ from agentic_backend.errors import class_of
 from agentic_backend.protocol.events import Code, Content, ErrorInfo, RequestId, Retryable
 from agentic_backend.protocol.parts import absent
 from agentic_backend.transports.camel_case import CamelValue
-from agentic_backend.transports.operation import ErrorForm
+from agentic_backend.transports.rest.operation import ErrorForm
 
 Category = Literal["validation", "authorization", "not_found", "conflict", "ai_gateway", "timeout", "internal"]
 

@@ -21,7 +21,7 @@ from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, absent,
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.trail import AuditRecord
 from agentic_backend.transports.camel_case import CamelBody, CamelQuery, CamelValue
-from agentic_backend.transports.query_string import Cursor, Name, PageSize, WholeNumber
+from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, WholeNumber
 from agentic_backend.transports.session_stream.events import ToolCall, ToolResult
 
 

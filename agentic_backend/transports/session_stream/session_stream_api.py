@@ -14,9 +14,9 @@ from agentic_backend.stores.base import SessionQuery
 from agentic_backend.stores.trail import AuditRecord
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.operation import ASKING, OPENING, Operation, Streamed
-from agentic_backend.transports.rest_errors import json_array_response
-from agentic_backend.transports.rest_input import NoFields
+from agentic_backend.transports.rest.operation import ASKING, OPENING, Operation, Streamed
+from agentic_backend.transports.rest.rest_errors import json_array_response
+from agentic_backend.transports.rest.rest_input import NoFields
 from agentic_backend.transports.session_stream.errors import SessionStreamError
 from agentic_backend.transports.session_stream.events import StreamEvent
 from agentic_backend.transports.session_stream.models import (

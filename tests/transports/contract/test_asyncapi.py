@@ -14,8 +14,8 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event
 from agentic_backend.protocol.frames import ClientFrame
-from agentic_backend.transports.connection import PATH
 from agentic_backend.transports.contract.asyncapi import asyncapi
+from agentic_backend.transports.socket.connection import PATH
 
 Json = dict[str, Any]
 

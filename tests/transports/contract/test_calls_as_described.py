@@ -17,9 +17,9 @@ from support.contract import declared, example_body, example_path, openapi_docum
 from support.described_server import DescribedServer, Owned, described_server
 from support.in_thread import in_thread
 
-from agentic_backend.transports import playground_api
-from agentic_backend.transports.admin_gate import is_for_admins
-from agentic_backend.transports.operation import Operation
+from agentic_backend.transports.calls.admin.admin_gate import is_for_admins
+from agentic_backend.transports.calls.users import playground_api
+from agentic_backend.transports.rest.operation import Operation
 
 # Collects what `parametrize` makes.
 pytest_plugins = ["schemathesis.pytest.plugin"]

@@ -1,0 +1,1 @@
+"""The REST calls, by whom and what they are about."""

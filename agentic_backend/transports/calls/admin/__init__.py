@@ -1,0 +1,1 @@
+"""The REST calls for admins only, and the gate before them."""

@@ -1,0 +1,1 @@
+"""The REST calls about sessions and what is said in them."""

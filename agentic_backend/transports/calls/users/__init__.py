@@ -1,0 +1,1 @@
+"""The REST calls about the caller, and about the server that answers."""

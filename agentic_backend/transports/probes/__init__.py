@@ -1,0 +1,1 @@
+"""The internal listener's applications: metrics, health, the latest log lines."""

@@ -1,0 +1,1 @@
+"""What every REST call is made of: its declaration, its input, its errors, its answer."""

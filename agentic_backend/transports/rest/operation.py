@@ -1,0 +1,198 @@
+"""Operation: a REST call, declared once for its route, the checks of its input, and the OpenAPI document.
+
+A handler's signature is its contract. `user`, `body` and `query` are the caller, the JSON body and the query string,
+`request` is the request itself, and every other parameter is a part of the path. A handler that returns a Value is
+answered with its JSON, one that returns None with 204 and no body. The handler's name is the operation's id, its
+docstring the description.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, Self, get_type_hints
+
+from starlette.responses import Response
+
+from agentic_backend.errors import (
+    AgenticError,
+    AgentNotFound,
+    AgentUnavailable,
+    ApprovalMismatch,
+    ApprovalNotFound,
+    AssignmentClosed,
+    AssignmentNotOpen,
+    AttachmentNotFound,
+    AuthUnavailable,
+    BadFrame,
+    Blocked,
+    BudgetExceeded,
+    CheckpointMissing,
+    ExchangeNotFound,
+    Forbidden,
+    Internal,
+    MessageTooLarge,
+    NotFound,
+    Overloaded,
+    RateLimited,
+    SessionBusy,
+    SessionCompleted,
+    SessionNotFound,
+    ShuttingDown,
+    StoreUnavailable,
+    TokenExpired,
+    TooManyRuns,
+    Unauthenticated,
+)
+from agentic_backend.protocol.events import ErrorInfo
+from agentic_backend.protocol.frames import Frame
+from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.rest.deprecation import Deprecation
+from agentic_backend.transports.rest.query_string import Query
+
+
+class ErrorForm(Value, ABC):
+    """The body of an error, in the form of one door."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, info: ErrorInfo) -> Self: ...
+
+
+class ErrorBody(ErrorForm):
+    """The body of a refused request."""
+
+    error: ErrorInfo
+
+    @classmethod
+    def of(cls, info: ErrorInfo) -> Self:
+        return cls(error=info)
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """What a handler answers with if it makes the Response itself: the media type, and the type of its content.
+
+    It is the type of the data of each event of a stream, of each line of `application/x-ndjson`, and of a whole JSON
+    body. `or_text` is the media type of the text that a caller may choose instead.
+    """
+
+    media_type: str
+    content: Any
+    or_text: str | None = None
+
+
+BINARY = "application/octet-stream"
+"""The media type of an answer that may have any."""
+
+FINDING = (AgentNotFound, AgentUnavailable)
+"""The errors of an operation that looks at an agent."""
+OPENING = (*FINDING, AssignmentNotOpen, AssignmentClosed)
+"""The errors of an operation that opens a session."""
+QUERYING = (*OPENING, TooManyRuns, Overloaded, BudgetExceeded, ShuttingDown)
+"""The errors of an operation that begins an exchange without a session, before it has begun."""
+ASKING = (*QUERYING, SessionNotFound, SessionCompleted, SessionBusy)
+"""The errors of an operation that begins an exchange in a session, before it has begun."""
+ATTACHING = (*ASKING, AttachmentNotFound)
+"""The errors of an operation that asks with attachments."""
+RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, Blocked, CheckpointMissing)
+"""The errors of an operation that continues an exchange, beside those of asking."""
+# A foreign origin and an unknown host are refused before an operation is reached.
+_ANY = (BadFrame, Forbidden, Internal)
+_AUTHENTICATED = (Unauthenticated, TokenExpired, AuthUnavailable, RateLimited, StoreUnavailable)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """An optional header of a request, which the handler reads itself."""
+
+    name: str
+    description: str
+    example: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    """With the prefix, and with its parts as `{name}`."""
+    handler: Callable[..., Awaitable[Value | Response | None]]
+    _: KW_ONLY
+    status: int = 200
+    """Of a successful answer with a body."""
+    answer: Streamed | None = None
+    """None: the handler's return type."""
+    headers: tuple[Header, ...] = ()
+    errors: tuple[type[AgenticError], ...] = ()
+    """Those that it raises beside the ones that any operation may raise."""
+    error_form: type[ErrorForm] = ErrorBody
+    upload: str | None = None
+    """The name of the one file of a multipart body, which the handler reads itself."""
+    refused_as: str | None = None
+    """The `call` label of the metric that counts refused input; None: it is not counted."""
+    deprecated: Deprecation | None = None
+    """None: the operation is to stay."""
+    public: bool = False
+    """Whether it needs no authentication. Such a handler has no `user`."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.path_parameters if f"{{{name}}}" not in self.path]
+        if unknown:
+            raise TypeError(f"{self.id}: {', '.join(unknown)}: neither an input nor a part of the path {self.path}")
+        if self.public and "user" in self.types:
+            raise TypeError(f"{self.id}: a public operation has no user")
+
+    @property
+    def id(self) -> str:
+        return self.handler.__name__
+
+    @property
+    def description(self) -> str:
+        return inspect.cleandoc(self.handler.__doc__ or "")
+
+    @cached_property
+    def types(self) -> Mapping[str, Any]:
+        """The types of the handler's parameters, and of its `return`, by name."""
+        return get_type_hints(self.handler, include_extras=True)
+
+    @property
+    def body(self) -> type[Frame] | None:
+        return self.types.get("body")
+
+    @property
+    def query(self) -> type[Query] | None:
+        return self.types.get("query")
+
+    @property
+    def answer_type(self) -> Any:
+        """The type of the answer, or of each of its items; None if it has no body."""
+        returned = self.types["return"]
+        return self.answer.content if self.answer is not None else None if returned is type(None) else returned
+
+    @property
+    def deprecation_headers(self) -> dict[str, str]:
+        """The headers of every answer, also of refusals, that tell that the operation will go."""
+        return {} if self.deprecated is None else self.deprecated.headers
+
+    @property
+    def success(self) -> int:
+        """The status of a successful answer."""
+        return 204 if self.answer_type is None else self.status
+
+    @property
+    def possible_errors(self) -> list[type[AgenticError]]:
+        """All errors that it may be answered with, each once."""
+        errors: list[type[AgenticError]] = [*_ANY, *self.errors]
+        if not self.public:
+            errors += _AUTHENTICATED
+        if self.body is not None:
+            errors.append(MessageTooLarge)
+        if self.path_parameters:
+            # Of a part that is empty or has a slash.
+            errors.append(NotFound)
+        return list(dict.fromkeys(errors))
+
+    @cached_property
+    def path_parameters(self) -> list[str]:
+        return [name for name in self.types if name not in ("user", "request", "body", "query", "return")]

@@ -1,0 +1,179 @@
+"""RestCalls: authenticates each REST call, bounds the calls of a user, and drops clients that read too slowly."""
+
+import logging
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentic_backend.auth.user import Authenticator
+from agentic_backend.auth.user_tokens import TokenCache
+from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.errors import AgenticError
+from agentic_backend.kpi import Kpi
+from agentic_backend.loop_load import served_timeout
+from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.tracing.tracing import Tracing
+from agentic_backend.transports.calls.admin.admin_gate import AdminGate, Call, is_for_admins
+from agentic_backend.transports.credentials import tokens_of, user_of
+from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation_call import OperationCall
+from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
+from agentic_backend.transports.sse import EventStream
+
+log = logging.getLogger(__name__)
+
+# The longest time that a call waits for its user's other calls.
+_WAIT_S = 5.0
+# The size of a slice of a response; the next slice waits until the client has read this one.
+_SLICE = 65_536
+
+
+class RestCalls:
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        tokens: TokenCache,
+        limits: LimitsSettings,
+        admins: AdminGate,
+        kpi: Kpi,
+        tracing: Tracing,
+    ) -> None:
+        self._authenticator = authenticator
+        self._admins = admins
+        self._kpi = kpi
+        self._tracing = tracing
+        self._body_bytes = limits.frame_bytes
+        self._tokens = tokens
+        self._send_timeout_s = limits.send_timeout_s
+        self._at_once = Bulkhead(
+            per_user=limits.requests_per_user,
+            in_all=None,
+            wait_s=_WAIT_S,
+            content="Too many of your requests are worked on; wait until some are answered.",
+        )
+
+    def routes(self, operations: Iterable[Operation]) -> list[Route]:
+        """The routes of `operations`, authenticated unless they are public. Paths of admins are for admins only."""
+        return [
+            Route(each.path, TracedEndpoint(self._endpoint(each), each, self._tracing), methods=[each.method])
+            for each in operations
+        ]
+
+    def _endpoint(self, operation: Operation) -> ASGIApp:
+        operation_call = OperationCall(operation, self._body_bytes, self._kpi)
+        if operation.public:
+            return _PublicEndpoint(operation_call, operation, self._send_timeout_s)
+        call: Call = operation_call
+        if is_for_admins(operation.path):
+            call = self._admins.guarded(call)
+        return _Endpoint(
+            self._authenticator, self._tokens, self._kpi, self._at_once, call, operation, self._send_timeout_s
+        )
+
+
+class _PublicEndpoint:
+    """One route without authentication."""
+
+    def __init__(self, call: OperationCall, operation: Operation, send_timeout_s: float) -> None:
+        self._call = call
+        self.operation = operation
+        self._send_timeout_s = send_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        # For the handlers of errors.
+        request.state.operation = self.operation
+        await _answer(await self._call(request, None), self._send_timeout_s, scope, receive, send)
+
+
+class _Endpoint:
+    """One authenticated route. A call counts until its response is sent, which bounds unread responses too. Event
+    streams count as connections instead."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        tokens: TokenCache,
+        kpi: Kpi,
+        at_once: Bulkhead,
+        call: Call,
+        operation: Operation,
+        send_timeout_s: float,
+    ) -> None:
+        self._authenticator = authenticator
+        self._tokens = tokens
+        self._kpi = kpi
+        self._at_once = at_once
+        self._call = call
+        self.operation = operation
+        self._send_timeout_s = send_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        # For the handlers of errors, as is the user.
+        request.state.operation = self.operation
+        with self._kpi.connections.token_check("rest"):
+            user = await user_of(request, self._authenticator)
+        request.state.user = user
+        # For what runs already for the user.
+        self._tokens.of(user.id).offer(tokens_of(request, user))
+        async with AsyncExitStack() as place:
+            await place.enter_async_context(self._at_once.entered(user.id))
+            response = await self._call(request, user)
+            if isinstance(response, EventStream):
+                await place.aclose()
+            await _answer(response, self._send_timeout_s, scope, receive, send)
+
+
+async def _answer(response: Response, timeout_s: float, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response, and drop its client if that takes longer than `timeout_s` for a slice."""
+    try:
+        await response(scope, receive, _in_slices(send, timeout_s))
+    except _TooSlow:
+        log.info("client too slow", extra={"path": scope["path"]})
+    except AgenticError as error:
+        # Part of the response is already sent: the client must see that it is incomplete.
+        log.warning("response incomplete", extra={"path": scope["path"], "code": error.code})
+    else:
+        return
+    await _drop_client(scope, receive)
+
+
+async def _drop_client(scope: Scope, receive: Receive) -> None:
+    """Drop the client of an incomplete response. Returns after the disconnect."""
+    scope["state"]["abort"]()
+    # uvicorn treats an incomplete response as an error, unless it has seen the disconnect.
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class _TooSlow(Exception):
+    """The client doesn't read."""
+
+
+def _in_slices(send: Send, timeout_s: float) -> Send:
+    """Send a body in slices. Raises _TooSlow if the client takes longer than `timeout_s` to make room for a slice.
+
+    uvicorn delays a slice until the client has read enough of the earlier ones.
+    """
+
+    async def send_slice(message: Message) -> None:
+        try:
+            async with served_timeout(timeout_s):
+                await send(message)
+        except TimeoutError:
+            raise _TooSlow from None
+
+    async def send_slices(message: Message) -> None:
+        body = message.get("body", b"")
+        for start in range(0, len(body) - _SLICE, _SLICE):
+            await send_slice({**message, "body": body[start : start + _SLICE], "more_body": True})
+        if len(body) > _SLICE:
+            message = {**message, "body": body[(len(body) - 1) // _SLICE * _SLICE :]}
+        await send_slice(message)
+
+    return send_slices

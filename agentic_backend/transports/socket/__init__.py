@@ -1,0 +1,1 @@
+"""The WebSocket's door: its endpoint, its connections, its codecs."""

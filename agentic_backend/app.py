@@ -41,7 +41,7 @@ from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.peers import Peers
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.database_agents import DatabaseAgents
+from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store

@@ -27,7 +27,7 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.evals.eval_file import read_evals
 from agentic_backend.policy.modules_file import ModuleEntry
 from agentic_backend.policy.policies_file import KnownNames, read_policies
-from agentic_backend.sessions.usage_reports import UsageView
+from agentic_backend.sessions.reading.usage_reports import UsageView
 
 ALL = [block for page in PAGES for block in blocks(page)]
 CHART = CHECKOUT / "config" / "helm" / "agentic-backend"

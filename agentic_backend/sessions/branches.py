@@ -19,7 +19,7 @@ from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_session
-from agentic_backend.sessions.user_limits import UserLimits
+from agentic_backend.sessions.asking.user_limits import UserLimits
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.lineage import LARGEST_FAMILY, LONGEST, lineage_at
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord

@@ -13,20 +13,20 @@ from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.cascade import Cascade
 from agentic_backend.policy.scopes import Scopes
 from agentic_backend.policy.token_counts import TokenCounts
-from agentic_backend.sessions.asked_sessions import AskedSessions
-from agentic_backend.sessions.attachments import Attachments
-from agentic_backend.sessions.exchange_beginnings import ExchangeBeginnings
-from agentic_backend.sessions.exchange_views import ExchangeViews
-from agentic_backend.sessions.farewell import Farewell
-from agentic_backend.sessions.recovery import Recovery
-from agentic_backend.sessions.resumption import Resumption
+from agentic_backend.sessions.asking.asked_sessions import AskedSessions
+from agentic_backend.sessions.asking.exchange_beginnings import ExchangeBeginnings
+from agentic_backend.sessions.asking.quitting import Farewell
+from agentic_backend.sessions.asking.titles import Titles
+from agentic_backend.sessions.asking.user_limits import UserLimits
+from agentic_backend.sessions.reading.exchange_views import ExchangeViews
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.session_ends import OnEnded, SessionEnds
 from agentic_backend.sessions.session_events import SessionEvents
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
-from agentic_backend.sessions.titles import Titles
-from agentic_backend.sessions.user_limits import UserLimits
-from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
+from agentic_backend.sessions.upkeep.recovery import Recovery
+from agentic_backend.sessions.users.attachments import Attachments
+from agentic_backend.sessions.waiting.resumption import Resumption
+from agentic_backend.sessions.waiting.waiting_exchanges import WaitingExchanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

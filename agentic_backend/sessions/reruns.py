@@ -12,9 +12,9 @@ from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.sessions.branches import Branches
-from agentic_backend.sessions.resumption import Resumption
-from agentic_backend.sessions.run_views import check_author, trace_of
+from agentic_backend.sessions.reading.run_views import check_author, trace_of
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
+from agentic_backend.sessions.waiting.resumption import Resumption
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, MessageDraft
 

@@ -18,7 +18,7 @@ from agentic_backend.policy.effective import Effective
 from agentic_backend.policy.session_log import session_terminated
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.farewell import asks_to_quit
+from agentic_backend.sessions.asking.quitting import asks_to_quit
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 

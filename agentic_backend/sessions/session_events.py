@@ -15,10 +15,10 @@ from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.asked_sessions import AskedSessions
-from agentic_backend.sessions.farewell import asks_to_quit
+from agentic_backend.sessions.asking.asked_sessions import AskedSessions
+from agentic_backend.sessions.asking.quitting import asks_to_quit
+from agentic_backend.sessions.asking.titles import Titles
 from agentic_backend.sessions.session_ends import OnEnded
-from agentic_backend.sessions.titles import Titles
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
 
 

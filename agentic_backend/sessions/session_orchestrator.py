@@ -27,13 +27,13 @@ from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_session
-from agentic_backend.sessions.ask_rate import AskRate
-from agentic_backend.sessions.exchange_beginnings import ExchangeBeginnings
-from agentic_backend.sessions.exchange_views import ExchangeViews
-from agentic_backend.sessions.resumption import Resumption
-from agentic_backend.sessions.turn import Turn
-from agentic_backend.sessions.user_limits import UserLimits
-from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
+from agentic_backend.sessions.asking.ask_rate import AskRate
+from agentic_backend.sessions.asking.exchange_beginnings import ExchangeBeginnings
+from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.asking.user_limits import UserLimits
+from agentic_backend.sessions.reading.exchange_views import ExchangeViews
+from agentic_backend.sessions.waiting.resumption import Resumption
+from agentic_backend.sessions.waiting.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked
 
 

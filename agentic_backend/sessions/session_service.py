@@ -26,13 +26,13 @@ from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Sessi
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange, owned_session
-from agentic_backend.sessions.attachments import Attachments
+from agentic_backend.sessions.asking.titles import UNNAMED
+from agentic_backend.sessions.asking.user_limits import UserLimits
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_statuses import statuses_of
-from agentic_backend.sessions.titles import UNNAMED
-from agentic_backend.sessions.user_limits import UserLimits
+from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.base import SessionChange, SessionPage, SessionQuery, Store
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown

@@ -12,32 +12,32 @@ from agentic_backend.exchange.background_calls import BackgroundCalls
 from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.policy.admin_reads import AdminReads
-from agentic_backend.sessions.agent_admin import AgentAdmin
-from agentic_backend.sessions.attachments import Attachments
+from agentic_backend.sessions.agents.agent_admin import AgentAdmin
+from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.sessions.branches import Branches
-from agentic_backend.sessions.database_agents import DatabaseAgents
-from agentic_backend.sessions.exchange_pages import ExchangePages
 from agentic_backend.sessions.exchange_wiring import WiredExchanges, wire_exchanges
-from agentic_backend.sessions.feedback import FeedbackService
-from agentic_backend.sessions.housekeeping import Chore, Housekeeping, inactivity
-from agentic_backend.sessions.kpi_report import KpiReports
-from agentic_backend.sessions.maintenance import Maintenance
+from agentic_backend.sessions.reading.exchange_pages import ExchangePages
+from agentic_backend.sessions.reading.kpi_report import KpiReports
+from agentic_backend.sessions.reading.run_views import RunViews
+from agentic_backend.sessions.reading.runs import Runs
+from agentic_backend.sessions.reading.session_export import SessionExport
+from agentic_backend.sessions.reading.trust_reports import TrustReports
+from agentic_backend.sessions.reading.usage_reports import UsageReports
 from agentic_backend.sessions.reruns import Reruns
-from agentic_backend.sessions.retention import Retention
-from agentic_backend.sessions.run_views import RunViews
-from agentic_backend.sessions.runs import Runs
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.session_ends import OnEnded
-from agentic_backend.sessions.session_export import SessionExport
 from agentic_backend.sessions.session_news import SessionNews
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
-from agentic_backend.sessions.sharing import SharingService
-from agentic_backend.sessions.trust_reports import TrustReports
-from agentic_backend.sessions.upgrading import Upgrading
-from agentic_backend.sessions.usage_reports import UsageReports
-from agentic_backend.sessions.user_deletions import UserDeletions
-from agentic_backend.sessions.user_export import UserExport
+from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping, inactivity
+from agentic_backend.sessions.upkeep.maintenance import Maintenance
+from agentic_backend.sessions.upkeep.retention import Retention
+from agentic_backend.sessions.upkeep.upgrading import Upgrading
+from agentic_backend.sessions.users.attachments import Attachments
+from agentic_backend.sessions.users.feedback import FeedbackService
+from agentic_backend.sessions.users.sharing import SharingService
+from agentic_backend.sessions.users.user_deletions import UserDeletions
+from agentic_backend.sessions.users.user_export import UserExport
 
 # The start waits no longer for imports of agents in the database.
 _LONGEST_IMPORTS_S = 30.0

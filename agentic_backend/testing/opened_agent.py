@@ -22,7 +22,7 @@ from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.testing.agent_fault import noting
 from agentic_backend.testing.agent_run import AgentRun
 from agentic_backend.testing.decisions import Answering, Answers

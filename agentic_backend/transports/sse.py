@@ -21,7 +21,7 @@ from agentic_backend.protocol.events import Event, ExchangeEvent, ServerEvent
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed, open_feed
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.operation import Streamed

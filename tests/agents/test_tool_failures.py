@@ -25,7 +25,7 @@ from agentic_backend.agents.tool_failures import hide_secrets
 from agentic_backend.agents.tool_guard import guard_tools
 from agentic_backend.auth.user import Tokens
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.testing import ScriptedModel
 from agentic_backend.testing import call as calls
 

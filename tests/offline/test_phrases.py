@@ -15,7 +15,7 @@ from agentic_backend.offline.phrases import (
     lorem,
     plan_answer,
 )
-from agentic_backend.sessions.titles import NAME_CONVERSATION
+from agentic_backend.sessions.asking.titles import NAME_CONVERSATION
 
 TOOLS = dict.fromkeys(["current_time", "calculate", "search_documents", "slow_task"], "")
 

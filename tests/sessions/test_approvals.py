@@ -14,7 +14,7 @@ from support.decisions import NOW, decision, requests_in, waiting_for
 from agentic_backend.errors import AgenticError, ApprovalMismatch, ApprovalNotFound, BadFrame
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions.approvals import decided, expired, remaining
+from agentic_backend.sessions.waiting.approvals import decided, expired, remaining
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.streaming.args_hash import args_sha256
 from agentic_backend.streaming.interrupts import human_requests

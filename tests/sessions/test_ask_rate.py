@@ -3,7 +3,7 @@
 import pytest
 
 from agentic_backend.errors import RateLimited
-from agentic_backend.sessions.ask_rate import AskRate
+from agentic_backend.sessions.asking.ask_rate import AskRate
 
 
 class Clock:

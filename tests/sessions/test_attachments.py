@@ -12,7 +12,7 @@ from agentic_backend.agents.models import ChatModels
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AttachmentNotFound
-from agentic_backend.sessions.attachments import Attachments
+from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.stores.sqlite import SqliteStore
 

@@ -26,7 +26,7 @@ from agentic_backend.errors import (
 )
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions import branches
-from agentic_backend.sessions.attachments import Attachments
+from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.base import STATES_KEPT
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.tables import MESSAGES, SESSIONS

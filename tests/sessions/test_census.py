@@ -1,6 +1,6 @@
 """Census: who lives, by signs that change and the observer's own clock."""
 
-from agentic_backend.sessions.census import Census
+from agentic_backend.sessions.upkeep.liveness import Census
 
 LEASE_S, GAP_S = 15.0, 2.0
 

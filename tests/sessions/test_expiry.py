@@ -93,7 +93,7 @@ async def test_an_exchange_that_ends_while_it_waits_is_logged_as_any_other(
         if how == "is stopped":
             await sessions.orchestrator.stop(USER, log.session_id, None)
         else:
-            monkeypatch.setattr("agentic_backend.sessions.waiting_exchanges.expired", lambda *_: None)
+            monkeypatch.setattr("agentic_backend.sessions.waiting.waiting_exchanges.expired", lambda *_: None)
             sessions.store.come_back()
         await events_of(log)
         record = await record_of(sessions, log)

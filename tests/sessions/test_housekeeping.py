@@ -12,7 +12,7 @@ from support.sessions import Sessions, open_sessions
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.sessions.housekeeping import Chore, Housekeeping
+from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping
 from agentic_backend.stores.mongo import MongoStore
 
 
@@ -68,7 +68,7 @@ async def test_a_chore_that_fails_stops_no_other_one_and_is_tried_again(alone: S
 async def test_a_chore_without_end_leaves_the_others_their_turn(
     alone: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentic_backend.sessions.housekeeping._BETWEEN_BATCHES_S", 0)
+    monkeypatch.setattr("agentic_backend.sessions.upkeep.housekeeping._BETWEEN_BATCHES_S", 0)
     batches = 0
 
     async def endless(limit: int) -> int:

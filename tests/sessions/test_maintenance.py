@@ -19,7 +19,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions import maintenance
+from agentic_backend.sessions.upkeep import maintenance
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft
 from agentic_backend.stores.rows import rfc3339

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentic_backend.sessions.readable_text import readable
-from agentic_backend.sessions.snippets import LONGEST, snippet_of
+from agentic_backend.sessions.reading.readable_text import readable
+from agentic_backend.sessions.reading.snippets import LONGEST, snippet_of
 
 CASES = {
     "heading": ("## The answer ##", "The answer"),

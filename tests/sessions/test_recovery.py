@@ -22,8 +22,8 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishRea
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
 from agentic_backend.relay.broadcast import Alone
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.recovery import Recovery
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.upkeep.recovery import Recovery
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord, ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore

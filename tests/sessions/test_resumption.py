@@ -24,7 +24,7 @@ from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, SessionC
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.trust_reports import TrustReports
+from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.stores.sqlite import SqliteStore

@@ -14,8 +14,8 @@ from support.sessions import Sessions, open_sessions, until
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.sessions.retention import Retention
 from agentic_backend.sessions.session_ends import SessionEnds
+from agentic_backend.sessions.upkeep.retention import Retention
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.tables import KPI_RECORDS, SESSIONS, TABLES, USAGE
 from tests.stores.samples import EPOCH, a_kpi, a_session, fork, run_exchanges

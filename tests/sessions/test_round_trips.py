@@ -13,7 +13,7 @@ from support.sessions import open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.sessions import maintenance
+from agentic_backend.sessions.upkeep import maintenance
 from agentic_backend.stores.mongo import MongoStore
 
 NEVER_S = 3600.0

@@ -6,7 +6,7 @@ from support.sessions import USER, Sessions
 from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions.runs import Runs
+from agentic_backend.sessions.reading.runs import Runs
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import SessionRecord
 from tests.stores.samples import a_session, an_end, begin

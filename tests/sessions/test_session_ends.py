@@ -31,8 +31,8 @@ from agentic_backend.protocol.events import SessionChanged
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.feed import open_feed
 from agentic_backend.sessions import session_service
-from agentic_backend.sessions.housekeeping import inactivity
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
+from agentic_backend.sessions.upkeep.housekeeping import inactivity
 from agentic_backend.stores.base import SessionPage, SessionQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import SessionRecord

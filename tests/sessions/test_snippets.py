@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentic_backend.sessions.snippets import LONGEST, Piece, marked, snippet_of
+from agentic_backend.sessions.reading.snippets import LONGEST, Piece, marked, snippet_of
 
 
 def text_of(pieces: list[Piece]) -> str:

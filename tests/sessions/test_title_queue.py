@@ -12,7 +12,7 @@ from support.sessions import Sessions, events_of
 from support.titled_sessions import answered, is_titled, title_model, titled_sessions
 
 from agentic_backend.auth.user import User
-from agentic_backend.sessions import titles
+from agentic_backend.sessions.asking import titles
 
 
 @asynccontextmanager

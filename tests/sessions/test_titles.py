@@ -20,7 +20,7 @@ from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Channel, Role, Session, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.titles import UNNAMED, provisional_title
+from agentic_backend.sessions.asking.titles import UNNAMED, provisional_title
 from agentic_backend.stores.base import SessionChange
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore

@@ -18,7 +18,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import ContentFiltered
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.trust import Objection, TrustSummary
-from agentic_backend.sessions.trust_reports import TrustReports
+from agentic_backend.sessions.reading.trust_reports import TrustReports
 
 SECRET = "secret"
 

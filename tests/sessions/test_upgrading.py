@@ -9,8 +9,8 @@ from support.recorded_agents import metric
 
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
-from agentic_backend.sessions import upgrading
-from agentic_backend.sessions.upgrading import Upgrading
+from agentic_backend.sessions.upkeep import upgrading
+from agentic_backend.sessions.upkeep.upgrading import Upgrading
 from agentic_backend.stores.mongo import MongoStore, schema
 from agentic_backend.stores.mongo.documents import Database
 from agentic_backend.stores.mongo.schema import MIGRATIONS, Migration, Step

@@ -12,8 +12,8 @@ from support.test_agents import asking_graph
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.sessions import user_export
-from agentic_backend.sessions.user_export import FOR_ADMINS
+from agentic_backend.sessions.users import user_export
+from agentic_backend.sessions.users.user_export import FOR_ADMINS
 from agentic_backend.stores.items import SHARED, ItemBounds
 from agentic_backend.stores.tables import OUTLIVE_USERS, PARTIAL_PIECES, TABLES
 from tests.stores.samples import CONTENT, an_attachment, an_item, in_pieces

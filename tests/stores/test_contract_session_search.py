@@ -5,7 +5,7 @@ import pytest
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart, text_of
-from agentic_backend.sessions.snippets import snippet_of
+from agentic_backend.sessions.reading.snippets import snippet_of
 from agentic_backend.stores.base import SessionChange, Store
 from agentic_backend.stores.records import MessageDraft, SessionRecord
 from agentic_backend.stores.session_search import FoundPage, SessionSearch

@@ -16,7 +16,7 @@ from support.decisions import NOW, decide, decision, requests_in, waiting_for
 from agentic_backend.errors import ApprovalMismatch
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.sessions.approvals import decided, expired
+from agentic_backend.sessions.waiting.approvals import decided, expired
 from agentic_backend.streaming.args_hash import args_sha256
 from agentic_backend.streaming.interrupts import asked_again, human_requests, requests_of, resume_values
 

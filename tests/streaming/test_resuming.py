@@ -16,7 +16,7 @@ from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.sessions.approvals import decided
+from agentic_backend.sessions.waiting.approvals import decided
 from agentic_backend.stores.records import HumanDecision
 
 

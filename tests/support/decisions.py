@@ -9,7 +9,7 @@ from langgraph.types import Interrupt
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions.approvals import decided
+from agentic_backend.sessions.waiting.approvals import decided
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.interrupts import human_requests
 

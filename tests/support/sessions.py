@@ -41,16 +41,16 @@ from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.sessions.branches import Branches
-from agentic_backend.sessions.housekeeping import Housekeeping
-from agentic_backend.sessions.maintenance import Maintenance
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.session_ends import OnEnded
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
-from agentic_backend.sessions.turn import Turn
-from agentic_backend.sessions.user_deletions import UserDeletions
-from agentic_backend.sessions.user_export import UserExport
+from agentic_backend.sessions.upkeep.housekeeping import Housekeeping
+from agentic_backend.sessions.upkeep.maintenance import Maintenance
+from agentic_backend.sessions.users.user_deletions import UserDeletions
+from agentic_backend.sessions.users.user_export import UserExport
 from agentic_backend.sessions.wiring import open_sessions as open_services
 from agentic_backend.sessions.wiring import wire_sessions
 from agentic_backend.stores.base import Store

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentic_backend.sessions.exchange_kpi import exchange_kpi
+from agentic_backend.sessions.reading.exchange_kpi import exchange_kpi
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.transports.calls.sessions.exchanges_api import ExchangeView
 from tests.stores.samples import a_decision, a_session, an_exchange

@@ -11,7 +11,7 @@ from support.kpi_rows import fill
 from support.rest_client import plain_http
 from support.running_server import RunningServer
 
-from agentic_backend.sessions.kpi_report import BUCKETS_AT_MOST
+from agentic_backend.sessions.reading.kpi_report import BUCKETS_AT_MOST
 from tests.stores.samples import EPOCH
 
 PATH = "/agentic/v1/metrics/chatbot"

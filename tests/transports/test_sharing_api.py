@@ -21,7 +21,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.redaction import REDACTED, redacted
-from agentic_backend.sessions.sharing import READS_PER_MINUTE, SHARES_PER_SESSION, SharingService
+from agentic_backend.sessions.users.sharing import READS_PER_MINUTE, SHARES_PER_SESSION, SharingService
 from agentic_backend.stores.base import ExchangeEnd, Fence, Store
 from agentic_backend.stores.records import ExchangeStatus, MessageDraft, TokenUsage
 from agentic_backend.stores.trail import ShareRecord, TrailQuery

@@ -14,8 +14,8 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.camel_case import named_in_camel_case

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.stores.base import SessionQuery
 from agentic_backend.stores.trail import AuditRecord
 from agentic_backend.tracing.origin import current_origin

@@ -2,7 +2,7 @@
 
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 
 
 def turn_of(ask: Ask) -> Turn:

@@ -28,7 +28,7 @@ from support.run_client import (
 from support.running_server import RunningServer, running_server
 
 from agentic_backend.errors import ContentFiltered
-from agentic_backend.sessions.trust_reports import TrustReports
+from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.transports import credentials
 from tests.transports.chat_runs.conftest import AGENTS
 

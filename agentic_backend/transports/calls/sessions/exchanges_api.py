@@ -13,8 +13,8 @@ from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUs
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.seq import HIGHEST_SEQ
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.exchange_kpi import ExchangeKpi
+from agentic_backend.sessions.reading.exchange_kpi import ExchangeKpi
+from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX

@@ -4,7 +4,7 @@ from starlette.requests import Request
 
 from agentic_backend.auth.user import User
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices

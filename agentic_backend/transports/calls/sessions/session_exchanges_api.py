@@ -9,8 +9,8 @@ from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.events import ActivityKind, ErrorInfo, HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.sessions.approvals import remaining
-from agentic_backend.sessions.exchange_pages import ExchangePages, ListedExchange
+from agentic_backend.sessions.reading.exchange_pages import ExchangePages, ListedExchange
+from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.transports.calls.sessions.exchanges_api import last_that_fit
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX

@@ -9,7 +9,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session, Timestamp
 from agentic_backend.protocol.parts import Value
-from agentic_backend.sessions.session_export import SessionExport
+from agentic_backend.sessions.reading.session_export import SessionExport
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.transports.calls.sessions.session_exchanges_api import ExchangeSummary
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX

@@ -22,7 +22,7 @@ from agentic_backend.protocol.views import (
     SessionsView,
 )
 from agentic_backend.redaction import redact
-from agentic_backend.sessions.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.tracing.origin import current_origin

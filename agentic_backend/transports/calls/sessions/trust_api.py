@@ -3,7 +3,7 @@
 from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound
 from agentic_backend.protocol.trust import TrustSummary
-from agentic_backend.sessions.trust_reports import TrustReports
+from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.rest.operation import Operation
 

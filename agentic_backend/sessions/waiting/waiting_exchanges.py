@@ -25,9 +25,9 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange
-from agentic_backend.sessions.approvals import decided, expired, remaining
-from agentic_backend.sessions.decision_review import Decided, DecisionReview
-from agentic_backend.sessions.exchange_views import ExchangeViews, waiting_seq
+from agentic_backend.sessions.reading.exchange_views import ExchangeViews, waiting_seq
+from agentic_backend.sessions.waiting.approvals import decided, expired, remaining
+from agentic_backend.sessions.waiting.decision_review import Decided, DecisionReview
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.interrupts import is_refusal

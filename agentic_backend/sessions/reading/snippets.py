@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from agentic_backend.sessions.readable_text import readable
+from agentic_backend.sessions.reading.readable_text import readable
 
 LONGEST = 200
 # Characters before the first word that is shown.

@@ -24,7 +24,7 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from agentic_backend.sessions.contained_markdown import contained, fenced, one_line
+from agentic_backend.sessions.reading.contained_markdown import contained, fenced, one_line
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 
 _LINKED = re.compile(r"(?:https?://|mailto:)[^\x00-\x1f\x7f]+", re.IGNORECASE)

@@ -11,8 +11,8 @@ from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModule
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.protocol.parts import TextPart, text_of
-from agentic_backend.sessions.attached import NOTHING_ATTACHED, Attached
-from agentic_backend.sessions.titles import provisional_title
+from agentic_backend.sessions.asking.attached import NOTHING_ATTACHED, Attached
+from agentic_backend.sessions.asking.titles import provisional_title
 from agentic_backend.stores.base import AlreadyAsked
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.trail import TrailRecord

@@ -21,8 +21,8 @@ from agentic_backend.attachments.names import clean_name
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError, AttachmentNotFound, AttachmentSent, BadFrame, StoreUnavailable
-from agentic_backend.sessions.ask_rate import AskRate
-from agentic_backend.sessions.attached import Attached
+from agentic_backend.sessions.asking.ask_rate import AskRate
+from agentic_backend.sessions.asking.attached import Attached
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import AttachmentRecord

@@ -7,7 +7,7 @@ they are those that `GET /usage` shows, whatever instances the exchange ran on, 
 from collections.abc import Sequence
 
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.sessions.usage_reports import CostView, costs_of
+from agentic_backend.sessions.reading.usage_reports import CostView, costs_of
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, Restore
 from agentic_backend.stores.usage_sums import UsageQuery, UsageSum
 

@@ -12,7 +12,7 @@ from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange
-from agentic_backend.sessions.approvals import remaining
+from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.base import ExchangeEnd, Store
 from agentic_backend.stores.records import ExchangeRecord, shown
 

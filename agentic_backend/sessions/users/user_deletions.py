@@ -20,8 +20,8 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionNotFound, StoreUnavailable
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.attachments import Attachments
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.tables import SESSIONS, TABLES

@@ -19,17 +19,17 @@ from agentic_backend.policy.session_log import session_created
 from agentic_backend.policy.usage_ledger import may_pay
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import asked_by, owned_session
-from agentic_backend.sessions.asked_sessions import AskedSessions
-from agentic_backend.sessions.attached import Attached
-from agentic_backend.sessions.attachments import Attachments
-from agentic_backend.sessions.farewell import Farewell, asks_to_quit
-from agentic_backend.sessions.opening_review import Opening, OpeningReview
-from agentic_backend.sessions.recovery import Recovery
+from agentic_backend.sessions.asking.asked_sessions import AskedSessions
+from agentic_backend.sessions.asking.attached import Attached
+from agentic_backend.sessions.asking.opening_review import Opening, OpeningReview
+from agentic_backend.sessions.asking.quitting import Farewell, asks_to_quit
+from agentic_backend.sessions.asking.titles import provisional_title
+from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.asking.user_limits import UserLimits
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
-from agentic_backend.sessions.titles import provisional_title
-from agentic_backend.sessions.turn import Turn
-from agentic_backend.sessions.user_limits import UserLimits
-from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
+from agentic_backend.sessions.upkeep.recovery import Recovery
+from agentic_backend.sessions.users.attachments import Attachments
+from agentic_backend.sessions.waiting.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import AlreadyAsked, Written
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageRecord, SessionRecord, place
 from agentic_backend.tracing.origin import current_origin, written

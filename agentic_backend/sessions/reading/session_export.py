@@ -10,8 +10,8 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.parts import Value
-from agentic_backend.sessions.exchange_pages import ExchangePages, ListedExchange
-from agentic_backend.sessions.markdown_transcript import MarkdownTranscript
+from agentic_backend.sessions.reading.exchange_pages import ExchangePages, ListedExchange
+from agentic_backend.sessions.reading.markdown_transcript import MarkdownTranscript
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.stores.rows import rfc3339

@@ -12,9 +12,9 @@ from typing import Any
 from agentic_backend.config.retention import RetentionSettings
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.sessions.housekeeping import Chore
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.upkeep.housekeeping import Chore
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.tables import (

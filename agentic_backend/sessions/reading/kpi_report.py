@@ -9,7 +9,7 @@ from agentic_backend.errors import BadFrame, ExchangeNotFound
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.bulkhead import Bulkhead
-from agentic_backend.sessions.exchange_kpi import ExchangeKpi, calls_of, exchange_kpi
+from agentic_backend.sessions.reading.exchange_kpi import ExchangeKpi, calls_of, exchange_kpi
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.kpi_figures import Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord

@@ -20,7 +20,7 @@ from agentic_backend.policy.session_log import session_shared, share_revoked
 from agentic_backend.protocol.messages import Channel, MessageMetadata
 from agentic_backend.protocol.parts import ImageUrlPart, Part
 from agentic_backend.sessions.access import owned_session
-from agentic_backend.sessions.ask_rate import AskRate
+from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.session_service import PAGE_BYTES
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import MessageRecord, SessionRecord

@@ -17,11 +17,11 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.census import Census
-from agentic_backend.sessions.exchange_views import ExchangeViews
-from agentic_backend.sessions.partial_texts import PartialTexts
-from agentic_backend.sessions.recovery import Recovery
-from agentic_backend.sessions.waiting_exchanges import WaitingExchanges
+from agentic_backend.sessions.reading.exchange_views import ExchangeViews
+from agentic_backend.sessions.upkeep.liveness import Census
+from agentic_backend.sessions.upkeep.partial_texts import PartialTexts
+from agentic_backend.sessions.upkeep.recovery import Recovery
+from agentic_backend.sessions.waiting.waiting_exchanges import WaitingExchanges
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.telemetry.causes import because_of

@@ -1,0 +1,1 @@
+"""The agents that admins keep in the database."""

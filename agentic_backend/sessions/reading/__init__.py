@@ -1,0 +1,1 @@
+"""What is read of sessions: their exchanges, runs, figures, exports."""

@@ -1,0 +1,1 @@
+"""What belongs to a user: files, feedback, links, and all of their data."""

@@ -20,8 +20,8 @@ from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
-from agentic_backend.exchange.given_history import HistoryLimits, given_history
-from agentic_backend.exchange.recall import Memory, Recall
+from agentic_backend.exchange.past.given_history import HistoryLimits, given_history
+from agentic_backend.exchange.past.recall import Memory, Recall
 from agentic_backend.policy.context_window import ContextWindow
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage

@@ -19,19 +19,19 @@ from agentic_backend.errors import (
     LimitReached,
     StoreUnavailable,
 )
-from agentic_backend.exchange.boundary_events import show_beginning, show_waiting
-from agentic_backend.exchange.graph_run import Drained, GraphRun, StartedRun
-from agentic_backend.exchange.kept_activities import kept_activities_of
-from agentic_backend.exchange.kpis import ExchangeKpis
+from agentic_backend.exchange.end.kpis import ExchangeKpis
+from agentic_backend.exchange.end.outages import until_stored
+from agentic_backend.exchange.end.settlement import Settlement
 from agentic_backend.exchange.life import BLOCKED, INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
-from agentic_backend.exchange.outages import until_stored
-from agentic_backend.exchange.outbox import Outbox
-from agentic_backend.exchange.patience import Patience
+from agentic_backend.exchange.run.graph_run import Drained, GraphRun, StartedRun
+from agentic_backend.exchange.run.time_limits import Patience
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.exchange.settlement import Settlement
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.exchange.text_gate import gate_of
-from agentic_backend.exchange.tool_calls import tool_calls_of
+from agentic_backend.exchange.write.boundary_events import show_beginning, show_waiting
+from agentic_backend.exchange.write.kept_activities import kept_activities_of
+from agentic_backend.exchange.write.outbox import Outbox
+from agentic_backend.exchange.write.text_gate import gate_of
+from agentic_backend.exchange.write.tool_calls import tool_calls_of
 from agentic_backend.loop_load import loop_load
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point

@@ -10,7 +10,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.exchange.exchange import Exchange
-from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.exchange_modules import ExchangeModules

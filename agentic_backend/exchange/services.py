@@ -8,14 +8,14 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import CurrentProfiles
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.exchange.background_calls import BackgroundCalls
-from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Outcome
-from agentic_backend.exchange.recall import Recall
-from agentic_backend.exchange.run_traces import RunTraces
+from agentic_backend.exchange.past.compactor import Compactor
+from agentic_backend.exchange.past.recall import Recall
+from agentic_backend.exchange.run.background_calls import BackgroundCalls
+from agentic_backend.exchange.run.recent_traces import RunTraces
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
+from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.token_counts import TokenCounts

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_backend.exchange.background_calls import BackgroundCalls
-from agentic_backend.exchange.closing import Closing
-from agentic_backend.exchange.compactor import Compactor
+from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.launcher import ExchangeLauncher
+from agentic_backend.exchange.past.compactor import Compactor
+from agentic_backend.exchange.run.background_calls import BackgroundCalls
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.cascade import Cascade

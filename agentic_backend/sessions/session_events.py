@@ -8,7 +8,7 @@ import contextlib
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
-from agentic_backend.exchange.text_gate import TextGate, gate_of
+from agentic_backend.exchange.write.text_gate import TextGate, gate_of
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point

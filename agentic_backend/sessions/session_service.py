@@ -14,8 +14,8 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.config.chat_profiles import ChatProfiles, CurrentProfiles
 from agentic_backend.errors import Internal, SessionNotFound
-from agentic_backend.exchange.compactor import Compactor
-from agentic_backend.exchange.run_traces import RunTraces
+from agentic_backend.exchange.past.compactor import Compactor
+from agentic_backend.exchange.run.recent_traces import RunTraces
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point

@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from agentic_backend.agents.kept_state import NOTHING, Kept, plain, unpack_states
 from agentic_backend.app import Application, open_application
 from agentic_backend.auth.user import Tokens, User
-from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.past.recall import Memory
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.drain import Drain

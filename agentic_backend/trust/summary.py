@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from agentic_backend.exchange.tool_calls import LONGEST
+from agentic_backend.exchange.write.tool_calls import LONGEST
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.protocol.trust import Ground, Statement, ToolTrust, TrustSummary

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
-from agentic_backend.exchange.ending import LEFT_OPEN
+from agentic_backend.exchange.end.ending import LEFT_OPEN
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.trust import ToolTrust

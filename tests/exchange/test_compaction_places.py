@@ -23,7 +23,7 @@ from support.recorded_agents import eventually, metric
 from support.sessions import USER, Sessions
 
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.exchange.compactor import Compactor
+from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.stores.mongo import MongoStore
 

@@ -13,7 +13,7 @@ from support.compacting import Given, activities, asked, begun, compacted, compa
 from support.recorded_agents import eventually, metric
 from support.sessions import USER, events_of, until
 
-from agentic_backend.exchange import compactor
+from agentic_backend.exchange.past import compactor
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.trail import PromptRecord, TrailQuery, UsageRecord

@@ -144,7 +144,7 @@ async def test_of_a_long_past_the_newest_is_read_and_no_more_than_fits(
         session_id = await ask(it, "begin")
         session = await it.session(session_id)
         await run_exchanges(it.store.real, session, 300)
-        with caplog.at_level(logging.INFO, "agentic_backend.exchange.recall"):
+        with caplog.at_level(logging.INFO, "agentic_backend.exchange.past.recall"):
             await ask(it, "now", session_id, agent_id="b")
     read = next(record.__dict__["rows"] for record in caplog.records if "restore" in record.__dict__)
     given = len(models["reading"].heard[-1]) - 2

@@ -13,8 +13,8 @@ from support.outages import goes_on
 from support.recorded_agents import echoing_graph, eventually, metric
 from support.sessions import USER, Sessions, events_of, open_sessions
 
-from agentic_backend.exchange import closing, settlement
-from agentic_backend.exchange.ending import ending_of
+from agentic_backend.exchange.end import closing, settlement
+from agentic_backend.exchange.end.ending import ending_of
 
 SAID, SECRET = "one two three", "quokkaberry"
 # Nobody can wait for that.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentic_backend.errors import Internal
-from agentic_backend.exchange.ending import Progress, closing_of_stored, ending_of, left_open
+from agentic_backend.exchange.end.ending import Progress, closing_of_stored, ending_of, left_open
 from agentic_backend.exchange.life import INTERRUPTED, OK, STOPPED, Outcome
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason, Role, TokenUsage, utc_now

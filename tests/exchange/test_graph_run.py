@@ -24,7 +24,7 @@ from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import CheckpointMissing
-from agentic_backend.exchange.graph_run import Drained
+from agentic_backend.exchange.run.graph_run import Drained
 from agentic_backend.protocol.parts import ToolCallPart
 from agentic_backend.stores.sqlite import SqliteStore
 

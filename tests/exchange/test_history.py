@@ -19,7 +19,7 @@ from support.drafts import Transcript, ai, result, token, update
 from support.phrase_model import check_history
 from support.streams import interleaved, lanes
 
-from agentic_backend.exchange.history import content_of, restore_exchange, restore_exchanges
+from agentic_backend.exchange.past.history import content_of, restore_exchange, restore_exchanges
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageDraft, MessageRecord, place

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from support.phrase_model import check_history
 
-from agentic_backend.exchange.left_messages import as_left, last_exchanges
+from agentic_backend.exchange.past.left_messages import as_left, last_exchanges
 
 
 def opening(number: int) -> HumanMessage:

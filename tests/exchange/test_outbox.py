@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from support.failing_store import FailingStore
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exchange.boundary_events import show_end
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Life, Phase
-from agentic_backend.exchange.outbox import Outbox
-from agentic_backend.exchange.writer import ExchangeWriter, QueryWriter, StoreWriter
+from agentic_backend.exchange.write.boundary_events import show_end
+from agentic_backend.exchange.write.outbox import Outbox
+from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import UsageLedger

@@ -26,7 +26,7 @@ from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import SessionNotFound
-from agentic_backend.exchange import recall
+from agentic_backend.exchange.past import recall
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import STATES_KEPT, ExchangeEnd, Fence

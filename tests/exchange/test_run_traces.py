@@ -14,10 +14,10 @@ from support.driven_run import opening_of, query_record
 from support.recorded_agents import entry_of
 from support.test_agents import echo_graph
 
-from agentic_backend.exchange.run_trace import RunTrace
-from agentic_backend.exchange.run_traces import MOST_AT_ONCE, RunTraces
+from agentic_backend.exchange.run.recent_traces import MOST_AT_ONCE, RunTraces
+from agentic_backend.exchange.run.run_trace import RunTrace
+from agentic_backend.exchange.run.step_values import step_value, without_secrets
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.exchange.step_values import step_value, without_secrets
 from agentic_backend.stores.records import SessionRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

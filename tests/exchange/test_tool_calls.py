@@ -15,9 +15,9 @@ from support.sessions import USER, Sessions, until
 from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED
-from agentic_backend.exchange.tool_calls import LONGEST, ToolCalls
+from agentic_backend.exchange.write.tool_calls import LONGEST, ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import Channel, Role, utc_now

@@ -21,7 +21,7 @@ from support.failing_store import FailingStore
 
 from agentic_backend.errors import ApprovalNotFound, StoreUnavailable
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.writer import StoreWriter
+from agentic_backend.exchange.write.writer import StoreWriter
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, utc_now
 from agentic_backend.protocol.parts import TextPart, text_of

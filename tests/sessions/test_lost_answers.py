@@ -11,7 +11,7 @@ from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, idle_relay, open_sessions, until
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED
 from agentic_backend.kpi import Kpi
 

@@ -14,7 +14,7 @@ from support.sessions import Sessions, events_of, idle_relay, open_sessions, unt
 from agentic_backend.auth.user import User
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
 from agentic_backend.errors import BudgetExceeded
-from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.kpi import Kpi

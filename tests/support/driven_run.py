@@ -15,15 +15,15 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES
 from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.exchange.background_calls import BackgroundCalls
-from agentic_backend.exchange.compactor import Compactor
-from agentic_backend.exchange.graph_run import GraphRun
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Life, Outcome
-from agentic_backend.exchange.outbox import Outbox
+from agentic_backend.exchange.past.compactor import Compactor
+from agentic_backend.exchange.run.background_calls import BackgroundCalls
+from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
-from agentic_backend.exchange.writer import QueryWriter
+from agentic_backend.exchange.write.outbox import Outbox
+from agentic_backend.exchange.write.writer import QueryWriter
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.prices import Prices

@@ -23,9 +23,9 @@ from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.settings import ModelSettings, Settings
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.config.usage import BudgetsSettings, PriceSettings
-from agentic_backend.exchange.background_calls import BackgroundCalls
-from agentic_backend.exchange.compactor import Compactor
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.exchange.past.compactor import Compactor
+from agentic_backend.exchange.run.background_calls import BackgroundCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.module_services import module_services

@@ -15,7 +15,7 @@ from agentic_backend.agents.database_entries import DatabaseEntry, document_of
 from agentic_backend.agents.entry_texts import catalog_of, texts_in, with_enabled, yaml_of
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, dotted
 from agentic_backend.errors import AgentConflict, AgentInvalid, AgentNotFound, Forbidden, LimitReached, RateLimited
-from agentic_backend.exchange.step_values import without_secrets
+from agentic_backend.exchange.run.step_values import without_secrets
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agentic_backend.auth.user import User
-from agentic_backend.exchange.resumable import is_resumable
+from agentic_backend.exchange.end.resumable import is_resumable
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord

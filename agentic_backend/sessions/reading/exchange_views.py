@@ -4,9 +4,9 @@ import contextlib
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound, StoreUnavailable
-from agentic_backend.exchange.boundary_events import final_of, show_waiting
+from agentic_backend.exchange.end.resumable import is_resumable
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.resumable import is_resumable
+from agentic_backend.exchange.write.boundary_events import final_of, show_waiting
 from agentic_backend.protocol.events import Final, HumanRequests, Place
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog

@@ -19,9 +19,9 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.errors import AgentUnavailable, Forbidden, LimitReached, NotFound
-from agentic_backend.exchange.run_trace import RunTrace
-from agentic_backend.exchange.run_traces import RunTraces
-from agentic_backend.exchange.step_values import without_secrets
+from agentic_backend.exchange.run.recent_traces import RunTraces
+from agentic_backend.exchange.run.run_trace import RunTrace
+from agentic_backend.exchange.run.step_values import without_secrets
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store

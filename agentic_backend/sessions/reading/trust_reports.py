@@ -4,7 +4,7 @@ import asyncio
 from typing import TypeVar
 
 from agentic_backend.auth.user import User
-from agentic_backend.exchange.tool_calls import ToolCalls
+from agentic_backend.exchange.write.tool_calls import ToolCalls
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.bulkhead import Bulkhead

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agentic_backend.errors import AgenticError
-from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED, Outcome
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import FencedOut

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgentNotFound, ApprovalNotFound, CheckpointMissing, ExchangeNotFound
-from agentic_backend.exchange.boundary_events import show_waiting
-from agentic_backend.exchange.closing import Closing
+from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.outages import Result, for_seconds, until_stored
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.life import STOPPED
-from agentic_backend.exchange.outages import Result, for_seconds, until_stored
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
+from agentic_backend.exchange.write.boundary_events import show_waiting
 from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus

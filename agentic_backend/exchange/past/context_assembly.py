@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import BaseMessage
 
 from agentic_backend.agents.agent_factory import WarmAgent
-from agentic_backend.exchange.background_reports import NO_REPORTS, BackgroundReports
-from agentic_backend.exchange.given_history import GivenHistory, HistoryLimits, given_history
-from agentic_backend.exchange.recall import Memory, Needed
+from agentic_backend.exchange.past.background_reports import NO_REPORTS, BackgroundReports
+from agentic_backend.exchange.past.given_history import GivenHistory, HistoryLimits, given_history
+from agentic_backend.exchange.past.recall import Memory, Needed
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.context_window import ContextWindow, Summary

@@ -19,7 +19,7 @@ from langgraph.errors import GraphBubbleUp
 from agentic_backend.agents.at_work import agent_at_work
 from agentic_backend.agents.snapshot import Snapshot
 from agentic_backend.exception_detail import text_of, type_of
-from agentic_backend.exchange.step_values import step_value
+from agentic_backend.exchange.run.step_values import step_value
 from agentic_backend.streaming.content import cached_input_of, model_of, usage_of
 from agentic_backend.streaming.in_flight import Kind
 from agentic_backend.streaming.model_calls import CallTokens, message_of

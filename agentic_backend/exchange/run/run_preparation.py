@@ -10,15 +10,15 @@ from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tool_guard import withheld_tools
 from agentic_backend.errors import AgenticError, ContextTooLong
-from agentic_backend.exchange.background_reports import background_reports
-from agentic_backend.exchange.context_assembly import ContextAssembly
-from agentic_backend.exchange.given_history import GivenHistory
-from agentic_backend.exchange.graph_input import GraphInput, from_opening, from_resume_point
-from agentic_backend.exchange.outbox import Outbox
-from agentic_backend.exchange.recall import Memory
-from agentic_backend.exchange.run_images import RunImages
+from agentic_backend.exchange.past.background_reports import background_reports
+from agentic_backend.exchange.past.context_assembly import ContextAssembly
+from agentic_backend.exchange.past.given_history import GivenHistory
+from agentic_backend.exchange.past.recall import Memory
+from agentic_backend.exchange.run.graph_input import GraphInput, from_opening, from_resume_point
+from agentic_backend.exchange.run.run_images import RunImages
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.policy.prompt_assembly import tokens_by_section
 from agentic_backend.policy.session_log import compaction_of
 from agentic_backend.policy.usage_ledger import Payer

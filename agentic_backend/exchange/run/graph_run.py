@@ -32,13 +32,13 @@ from agentic_backend.agents.separate_questions import askers, require_none_refus
 from agentic_backend.agents.state_serializer import Unstorable
 from agentic_backend.agents.tool_guard import tools_meant
 from agentic_backend.errors import AgenticError, BudgetExceeded, Internal, StateRefused
-from agentic_backend.exchange.ending import left_open
-from agentic_backend.exchange.graph_input import Given, paused_graph
-from agentic_backend.exchange.outbox import Outbox
-from agentic_backend.exchange.recall import Memory
-from agentic_backend.exchange.run_preparation import RunPreparation
+from agentic_backend.exchange.end.ending import left_open
+from agentic_backend.exchange.past.recall import Memory
+from agentic_backend.exchange.run.graph_input import Given, paused_graph
+from agentic_backend.exchange.run.run_preparation import RunPreparation
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.known_secrets import SHORTEST_SECRET
 from agentic_backend.loop_load import loop_load
 from agentic_backend.policy.usage_ledger import Payer

@@ -36,7 +36,7 @@ from agentic_backend.agents.kept_state import (
 from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
 from agentic_backend.agents.snapshot import Snapshot, are_short_texts
 from agentic_backend.errors import StateRefused
-from agentic_backend.exchange.history import (
+from agentic_backend.exchange.past.history import (
     HISTORY_BYTES,
     LONGEST_STORED,
     StoredExchange,
@@ -46,7 +46,7 @@ from agentic_backend.exchange.history import (
     stored_exchange,
     stored_exchanges,
 )
-from agentic_backend.exchange.left_messages import as_left, divided, last_exchanges
+from agentic_backend.exchange.past.left_messages import as_left, divided, last_exchanges
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import MessageRecord, Restore, SessionRecord
 

@@ -13,19 +13,19 @@ from dataclasses import replace
 
 from agentic_backend.errors import CheckpointMissing, Internal, Interrupted, StateRefused, StoreUnavailable
 from agentic_backend.exception_detail import detail_of
-from agentic_backend.exchange.boundary_events import show_deletion, show_end, show_last
-from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
-from agentic_backend.exchange.failure_report import FailureReport
-from agentic_backend.exchange.graph_run import GraphRun, StartedRun
-from agentic_backend.exchange.kpis import ExchangeKpis
+from agentic_backend.exchange.end.ending import Ending, Progress, closing_of_stored, ending_of
+from agentic_backend.exchange.end.failure_report import FailureReport
+from agentic_backend.exchange.end.kpis import ExchangeKpis
+from agentic_backend.exchange.end.outages import until_stored
+from agentic_backend.exchange.end.resumable import is_resumable
 from agentic_backend.exchange.life import BLOCKED, Life, Outcome, Phase
-from agentic_backend.exchange.outages import until_stored
-from agentic_backend.exchange.outbox import Outbox
-from agentic_backend.exchange.recall import Ended
-from agentic_backend.exchange.resumable import is_resumable
+from agentic_backend.exchange.past.recall import Ended
+from agentic_backend.exchange.run.graph_run import GraphRun, StartedRun
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.exchange.text_gate import is_text
+from agentic_backend.exchange.write.boundary_events import show_deletion, show_end, show_last
+from agentic_backend.exchange.write.outbox import Outbox
+from agentic_backend.exchange.write.text_gate import is_text
 from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage

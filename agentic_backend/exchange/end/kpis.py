@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.errors import Interrupted, ModelTimeout
-from agentic_backend.exchange.graph_run import GraphRun
+from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.kpi import Kpi
 from agentic_backend.kpi.agents import ToolError
 from agentic_backend.policy.usage_ledger import count_call

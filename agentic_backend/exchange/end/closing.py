@@ -12,14 +12,14 @@ from datetime import datetime
 from uuid import uuid4
 
 from agentic_backend.errors import Internal, StoreUnavailable
-from agentic_backend.exchange.boundary_events import final_of, show_end, show_last
-from agentic_backend.exchange.ending import Ending, Progress, closing_of_stored, ending_of
+from agentic_backend.exchange.end.ending import Ending, Progress, closing_of_stored, ending_of
+from agentic_backend.exchange.end.outages import for_seconds, until_stored
+from agentic_backend.exchange.end.resumable import is_resumable
 from agentic_backend.exchange.life import BLOCKED, Outcome
-from agentic_backend.exchange.outages import for_seconds, until_stored
-from agentic_backend.exchange.resumable import is_resumable
 from agentic_backend.exchange.services import OnAnswered
-from agentic_backend.exchange.text_gate import TextGate, is_text
-from agentic_backend.exchange.tool_calls import ToolCalls
+from agentic_backend.exchange.write.boundary_events import final_of, show_end, show_last
+from agentic_backend.exchange.write.text_gate import TextGate, is_text
+from agentic_backend.exchange.write.tool_calls import ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.events import PartialText, Place

@@ -7,14 +7,14 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from agentic_backend.agents.kept_state import Packed
-from agentic_backend.exchange.left_messages import (
+from agentic_backend.exchange.past.left_messages import (
     LeftMessages,
     divided,
     first_rank_of,
     prompt_message,
     summary_message,
 )
-from agentic_backend.exchange.recall import Memory
+from agentic_backend.exchange.past.recall import Memory
 from agentic_backend.policy.context_window import MOST_MESSAGES, ContextWindow, PastExchange, Summary
 
 

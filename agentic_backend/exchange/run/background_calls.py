@@ -19,9 +19,9 @@ from agentic_backend.agents.background import Work
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
+from agentic_backend.exchange.end.outages import for_seconds, until_stored
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.outages import for_seconds, until_stored
-from agentic_backend.exchange.tool_calls import LONGEST
+from agentic_backend.exchange.write.tool_calls import LONGEST
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout
 from agentic_backend.normal_form import clean

@@ -9,11 +9,11 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from agentic_backend.exchange.kept_activities import KeptActivities
 from agentic_backend.exchange.life import STOPPED, Life
-from agentic_backend.exchange.text_gate import TextGate
-from agentic_backend.exchange.tool_calls import ToolCalls
-from agentic_backend.exchange.writer import ExchangeWriter
+from agentic_backend.exchange.write.kept_activities import KeptActivities
+from agentic_backend.exchange.write.text_gate import TextGate
+from agentic_backend.exchange.write.tool_calls import ToolCalls
+from agentic_backend.exchange.write.writer import ExchangeWriter
 from agentic_backend.protocol.events import Activity, Stream
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog

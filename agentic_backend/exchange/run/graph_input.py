@@ -15,7 +15,7 @@ from agentic_backend.agents.paused_graph import PausedGraph
 from agentic_backend.agents.tool_guard import tools_meant
 from agentic_backend.agents.tool_titles import tool_titles
 from agentic_backend.errors import CheckpointMissing
-from agentic_backend.exchange.given_history import GivenHistory
+from agentic_backend.exchange.past.given_history import GivenHistory
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.streaming.held_back import HeldBack
 from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values

@@ -25,7 +25,7 @@ from agentic_backend.agents.models import DEFAULT, ChatModels
 from agentic_backend.agents.output_limit import with_output_limit
 from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
-from agentic_backend.exchange.history import restore_exchange
+from agentic_backend.exchange.past.history import restore_exchange
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout
 from agentic_backend.policy.compaction import Measure, Turn, divided, request, shortened

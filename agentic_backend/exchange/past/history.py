@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from agentic_backend.exchange.left_messages import first_rank_of
+from agentic_backend.exchange.past.left_messages import first_rank_of
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageRecord

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from agentic_backend.exchange.run_trace import RunTrace
+from agentic_backend.exchange.run.run_trace import RunTrace
 from agentic_backend.exchange.start import ExchangeStart
 
 _MOST_RUNS, _MOST_BYTES = 64, 96 * 1024 * 1024

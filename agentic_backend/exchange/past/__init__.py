@@ -1,0 +1,1 @@
+"""What a run is given of the session's past, and what it leaves for the next."""

@@ -1,0 +1,1 @@
+"""What an exchange stores and shows as it goes."""

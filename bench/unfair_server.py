@@ -4,7 +4,7 @@ import math
 import sys
 
 from agentic_backend import cli
-from agentic_backend.streaming import stream_turns
+from agentic_backend.streaming.model import stream_turns
 
 stream_turns._SLICE_S = math.inf
 sys.exit(cli.main())

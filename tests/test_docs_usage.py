@@ -8,7 +8,7 @@ from support.documents import DOCS, blocks
 
 from agentic_backend.config.loading import load_settings
 from agentic_backend.policy.prices import Prices
-from agentic_backend.streaming.model_calls import CallTokens
+from agentic_backend.streaming.model.model_calls import CallTokens
 
 PAGE = DOCS / "policy.md"
 MILLION = CallTokens(1_000_000, 0)

@@ -42,8 +42,8 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, Pause
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
-from agentic_backend.streaming.call_spans import note_said
-from agentic_backend.streaming.interrupts import asked_again
+from agentic_backend.streaming.model.call_spans import note_said
+from agentic_backend.streaming.people.interrupts import asked_again
 from agentic_backend.tracing.spans import without_content
 
 log = logging.getLogger(__name__)

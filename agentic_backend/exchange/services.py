@@ -25,7 +25,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
-from agentic_backend.streaming.stream_turns import StreamTurns
+from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.tracing.tracing import Tracing
 
 OnAnswered = Callable[[SessionRecord, MessageRecord, ExchangeRecord, ExchangeStatus], None]

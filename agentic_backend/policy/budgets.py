@@ -25,7 +25,7 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.trail import UsageRecord
 from agentic_backend.stores.usage_sums import UsageQuery
 from agentic_backend.stores.user_rows import hidden_name
-from agentic_backend.streaming.model_calls import Asked
+from agentic_backend.streaming.model.model_calls import Asked
 
 _FRESH_S = 10.0
 _KEPT_AT_MOST = 10_000

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from agentic_backend.config.usage import PriceSettings
-from agentic_backend.streaming.model_calls import CallTokens
+from agentic_backend.streaming.model.model_calls import CallTokens
 
 _MILLION = 1_000_000
 

@@ -14,7 +14,7 @@ from agentic_backend.policy.section import Section
 from agentic_backend.policy.token_counts import TokenCounter
 from agentic_backend.stores.records import PromptAddition
 from agentic_backend.stores.trail import PromptSection
-from agentic_backend.streaming.content import bounded
+from agentic_backend.streaming.content.conversion import bounded
 
 SECTIONS = {
     "core": "Core behaviour",

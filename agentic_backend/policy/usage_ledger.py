@@ -34,8 +34,8 @@ from agentic_backend.policy.token_counts import TokenCounts, tokens_of_bytes
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
 from agentic_backend.stores.trail import TrailRecord, UsageRecord
-from agentic_backend.streaming.drafts import CACHED_INPUT, CompleteDraft
-from agentic_backend.streaming.model_calls import Asked, CallTokens, ModelCall, ModelCalls, Purpose
+from agentic_backend.streaming.model.model_calls import Asked, CallTokens, ModelCall, ModelCalls, Purpose
+from agentic_backend.streaming.transcode.drafts import CACHED_INPUT, CompleteDraft
 
 log = logging.getLogger(__name__)
 

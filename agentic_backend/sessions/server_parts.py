@@ -15,7 +15,7 @@ from agentic_backend.policy.policies_file import Policies
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.streaming.stream_turns import StreamTurns
+from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.tracing.tracing import Tracing
 
 

@@ -12,7 +12,7 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, place
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 FAILED = Outcome(ExchangeStatus.ERROR, Internal("Oh."))
 USAGE = TokenUsage(input_tokens=3, output_tokens=4, total_tokens=7)

@@ -23,7 +23,7 @@ from support.sessions import USER, Event, Sessions, events_of, open_sessions, un
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.streaming.stream_turns import StreamTurns
+from agentic_backend.streaming.model.stream_turns import StreamTurns
 
 SECRET = "the secret of the graph"
 

@@ -28,7 +28,7 @@ from agentic_backend.stores.base import ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import PromptRecord, TrailQuery
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 NOW = utc_now()
 ME = Instance(lease_s=15)

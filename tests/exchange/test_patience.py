@@ -5,7 +5,7 @@ from uuid import UUID
 from agentic_backend.agents.catalog import AgentLimits, AgentSettings
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.run.time_limits import Patience
-from agentic_backend.streaming.in_flight import InFlight, Kind
+from agentic_backend.streaming.model.in_flight import InFlight, Kind
 
 NODE, OTHER_NODE, TOOL, MODEL = (UUID(int=number) for number in range(4))
 PATIENCE = Patience("desk", silence_s=10, tool_s=60, run_s=100)

@@ -29,7 +29,7 @@ from agentic_backend.stores.base import FencedOut, Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 from tests.stores.samples import a_decision, a_pause, an_end, answer, new_id, question
 
 ME = Instance(lease_s=15)

@@ -15,7 +15,7 @@ from support.recorded_agents import eventually
 
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import distinct_names
-from agentic_backend.streaming.updates import messages_in
+from agentic_backend.streaming.transcode.updates import messages_in
 from agentic_backend.testing import Call, ScriptedModel
 
 

@@ -21,7 +21,7 @@ from agentic_backend.policy.prices import Cost
 from agentic_backend.policy.usage_ledger import may_pay
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import UsageRecord
-from agentic_backend.streaming.model_calls import Asked
+from agentic_backend.streaming.model.model_calls import Asked
 
 NOW = datetime(2026, 3, 31, 22, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agentic_backend.config.usage import PriceSettings
 from agentic_backend.policy.prices import Cost, Prices
-from agentic_backend.streaming.model_calls import CallTokens
+from agentic_backend.streaming.model.model_calls import CallTokens
 
 DAY = date(2026, 6, 1)
 ALL = CallTokens(1_000_000, 1_000_000)

@@ -26,8 +26,8 @@ from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger, count_call
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import TrailQuery, UsageRecord
-from agentic_backend.streaming import model_calls
-from agentic_backend.streaming.model_calls import CallTokens, ModelCall
+from agentic_backend.streaming.model import model_calls
+from agentic_backend.streaming.model.model_calls import CallTokens, ModelCall
 
 PRICE = PriceSettings.model_validate(
     {"model": "*", "input_per_million": 1_000_000, "output_per_million": 0, "from": "2026-01-01"}

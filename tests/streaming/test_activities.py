@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agentic_backend.agents.delegation import Handoff
-from agentic_backend.streaming.activities import activity_of
-from agentic_backend.streaming.drafts import ActivityDraft
+from agentic_backend.streaming.transcode.activities import activity_of
+from agentic_backend.streaming.transcode.drafts import ActivityDraft
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from agentic_backend.streaming.chunk_folding import ChunkFolding
+from agentic_backend.streaming.model.chunk_folding import ChunkFolding
 
 CHUNKS = 1_000 + 64 * 64 + 70
 

@@ -20,8 +20,8 @@ from support.transcribed import ASKED, transcribe
 
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.parts import ToolCallPart
-from agentic_backend.streaming.chunk_texts import ChunkTexts
-from agentic_backend.streaming.drafts import TextDraft
+from agentic_backend.streaming.model.chunk_texts import ChunkTexts
+from agentic_backend.streaming.transcode.drafts import TextDraft
 
 HIGH, LOW, FACE, LOST = "\ud83d", "\ude00", "\U0001f600", "\ufffd"
 

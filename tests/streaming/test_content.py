@@ -22,7 +22,7 @@ from agentic_backend.protocol.parts import (
     ToolResultPart,
 )
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.streaming.content import (
+from agentic_backend.streaming.content.conversion import (
     as_chunk,
     calls_of,
     delta_of,

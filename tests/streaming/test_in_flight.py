@@ -6,9 +6,9 @@ from langchain_core.outputs import LLMResult
 
 from agentic_backend.agents.call_limits import CallLimits
 from agentic_backend.agents.catalog import AgentSettings
-from agentic_backend.streaming.in_flight import InFlight, Kind
-from agentic_backend.streaming.run_callback import RunCallback
-from agentic_backend.streaming.said import Said
+from agentic_backend.streaming.model.in_flight import InFlight, Kind
+from agentic_backend.streaming.model.run_callback import RunCallback
+from agentic_backend.streaming.model.said import Said
 
 GRAPH, NODE, TOOL, INNER, MODEL, OTHER = (UUID(int=number) for number in range(6))
 

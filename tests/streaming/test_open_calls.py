@@ -4,7 +4,7 @@ import pytest
 
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
-from agentic_backend.streaming.open_calls import OpenCalls
+from agentic_backend.streaming.transcode.open_calls import OpenCalls
 
 
 def call(call_id: str, name: str = "search") -> ToolCallPart:

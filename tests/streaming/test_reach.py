@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from agentic_backend.protocol.messages import Channel, Role, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.streaming.reach import Reach, keys_of, rows_that_reached
+from agentic_backend.streaming.transcode.reach import Reach, keys_of, rows_that_reached
 
 CALL = {"name": "look", "args": {}, "id": "c1"}
 

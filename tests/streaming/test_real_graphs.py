@@ -19,7 +19,7 @@ from support.turn_model import Gate, Turn, TurnModel, call
 
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.protocol.parts import ToolResultPart
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, TextDraft
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, TextDraft
 
 
 @tool

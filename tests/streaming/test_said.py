@@ -5,8 +5,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import tool_call, tool_call_chunk
 
 from agentic_backend.errors import LimitReached, ModelError
-from agentic_backend.streaming.content import usage_of
-from agentic_backend.streaming.said import MOST_ARGUMENTS_BYTES, MOST_CALLS, MOST_EMPTY, Said, SaidByCall
+from agentic_backend.streaming.content.conversion import usage_of
+from agentic_backend.streaming.model.said import MOST_ARGUMENTS_BYTES, MOST_CALLS, MOST_EMPTY, Said, SaidByCall
 
 
 def test_a_call_may_say_so_much_and_all_calls_together_so_much() -> None:

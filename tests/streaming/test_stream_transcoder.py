@@ -10,7 +10,7 @@ from support.drafts import Transcript, ai, result, token, update
 
 from agentic_backend.protocol.messages import Channel, FinishReason, TokenUsage
 from agentic_backend.protocol.parts import ImageUrlPart, TextPart, ToolCallPart, ToolResultPart, text_of
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, TextDraft
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, TextDraft
 
 USAGE = UsageMetadata(input_tokens=3, output_tokens=4, total_tokens=7)
 

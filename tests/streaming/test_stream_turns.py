@@ -9,9 +9,9 @@ from uuid import uuid4
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from agentic_backend.streaming import stream_turns
-from agentic_backend.streaming.model_stream import ModelStream
-from agentic_backend.streaming.stream_turns import StreamTurns
+from agentic_backend.streaming.model import stream_turns
+from agentic_backend.streaming.model.model_stream import ModelStream
+from agentic_backend.streaming.model.stream_turns import StreamTurns
 
 STREAMS, CHUNKS = 40, 25
 CHUNK_S = 0.001

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessageChunk
 
 from agentic_backend.agents.agent_flow import StreamPart
-from agentic_backend.streaming.text_gathering import TextGathering
+from agentic_backend.streaming.model.text_gathering import TextGathering
 
 CALL = {"run_id": "1"}
 OTHER = {"run_id": "2"}

@@ -9,7 +9,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.parts import EmittedParts
 from agentic_backend.protocol.messages import Channel, FinishReason
 from agentic_backend.protocol.parts import LinkPart, TextPart, text_of
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 
 def test_of_several_texts_the_last_is_the_final() -> None:

@@ -10,7 +10,7 @@ from support.streams import Spoken, interleaved, lanes
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.streaming.drafts import TextDraft
+from agentic_backend.streaming.transcode.drafts import TextDraft
 
 
 @given(st.data())

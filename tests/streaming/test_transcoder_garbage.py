@@ -16,8 +16,8 @@ from agentic_backend.normal_form import clean
 from agentic_backend.protocol.events import Activity, AwaitingHuman
 from agentic_backend.protocol.messages import ChatMessage, FinishReason
 from agentic_backend.stores.records import MessageDraft, place
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft
-from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft
+from agentic_backend.streaming.transcode.stream_transcoder import StreamTranscoder
 
 
 class Odd:

@@ -6,7 +6,7 @@ from support.drafts import Namespace, Transcript, ai, result, token, update
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.protocol.messages import Channel
-from agentic_backend.streaming.drafts import ActivityDraft, TextDraft
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, TextDraft
 
 INNER: Namespace = ("worker:1",)
 INMOST: Namespace = ("worker:1", "helper:2")

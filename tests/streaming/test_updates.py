@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.graph import add_messages
 from langgraph.types import Overwrite
 
-from agentic_backend.streaming.updates import messages_in
+from agentic_backend.streaming.transcode.updates import messages_in
 
 ONE, TWO = AIMessage("one", id="1"), HumanMessage("two", id="2")
 

@@ -11,7 +11,7 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.waiting.approvals import decided
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
-from agentic_backend.streaming.interrupts import human_requests
+from agentic_backend.streaming.people.interrupts import human_requests
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

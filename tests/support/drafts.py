@@ -11,8 +11,8 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.protocol.messages import Channel, FinishReason, Role
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
 from agentic_backend.stores.records import MessageDraft, place
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
-from agentic_backend.streaming.stream_transcoder import StreamTranscoder
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
+from agentic_backend.streaming.transcode.stream_transcoder import StreamTranscoder
 
 Namespace = tuple[str, ...]
 Told = tuple[str, str]

@@ -57,7 +57,7 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.streaming.stream_turns import StreamTurns
+from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.tools.standard_tools import standard_tools
 from agentic_backend.tracing.tracing import Tracing
 from support.failing_store import FailingStore

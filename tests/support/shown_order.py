@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.streaming.drafts import CompleteDraft, Draft, TextDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft, Draft, TextDraft
 from support.drafts import Transcript, in_short
 
 

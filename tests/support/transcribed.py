@@ -11,7 +11,7 @@ from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.agents.models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
-from agentic_backend.streaming.model_stream import ModelStream
+from agentic_backend.streaming.model.model_stream import ModelStream
 from support.drafts import Transcript
 
 PATIENCE_S = 30.0

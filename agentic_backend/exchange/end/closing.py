@@ -37,7 +37,7 @@ from agentic_backend.stores.records import (
     shown,
 )
 from agentic_backend.stores.trail import TrailRecord
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishRea
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.base import ExchangeEnd
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageDraft, MessageRecord, Restore
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 _STOPPED = "Stopped before it gave a result."
 _FAILED = "The exchange failed before it gave a result."

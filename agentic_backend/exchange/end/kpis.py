@@ -12,7 +12,7 @@ from agentic_backend.policy.usage_ledger import count_call
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
-from agentic_backend.streaming.model_calls import CUT
+from agentic_backend.streaming.model.model_calls import CUT
 
 
 class ExchangeKpis:

@@ -31,7 +31,7 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import place
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 

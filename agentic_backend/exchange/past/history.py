@@ -21,8 +21,8 @@ from agentic_backend.exchange.past.left_messages import first_rank_of
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.streaming.content import to_langchain
-from agentic_backend.streaming.reach import rows_that_reached
+from agentic_backend.streaming.content.conversion import to_langchain
+from agentic_backend.streaming.transcode.reach import rows_that_reached
 
 # The model sees no thoughts or plans again, and none of the server's errors and notes.
 _UNSEEN = {Channel.THOUGHT, Channel.PLAN, Channel.ERROR, Channel.SYSTEM_NOTE}

@@ -22,7 +22,7 @@ from langchain_core.messages import (
 )
 
 from agentic_backend.policy.context_window import PastExchange, Summary
-from agentic_backend.streaming.short_forms import message_of
+from agentic_backend.streaming.content.short_forms import message_of
 
 _STORED_ID = re.compile(r"[^:\s]+:\d{1,18}")
 _NO_RESULT = "The tool gave no result."

@@ -17,11 +17,11 @@ from agentic_backend.agents.tool_titles import tool_titles
 from agentic_backend.errors import CheckpointMissing
 from agentic_backend.exchange.past.given_history import GivenHistory
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
-from agentic_backend.streaming.held_back import HeldBack
-from agentic_backend.streaming.interrupts import interrupt_id_of, is_refusal, resume_values
-from agentic_backend.streaming.resumed_run import ResumedRun
-from agentic_backend.streaming.stream_transcoder import StreamTranscoder
-from agentic_backend.streaming.structured_output import CHANNEL
+from agentic_backend.streaming.content.structured_output import CHANNEL
+from agentic_backend.streaming.people.interrupts import interrupt_id_of, is_refusal, resume_values
+from agentic_backend.streaming.transcode.held_back import HeldBack
+from agentic_backend.streaming.transcode.resumed_run import ResumedRun
+from agentic_backend.streaming.transcode.stream_transcoder import StreamTranscoder
 
 Given = Mapping[str, Any] | Command[Any] | None
 """What LangGraph is called with: a state, the answers to its interrupts, or None to continue from the checkpoints."""

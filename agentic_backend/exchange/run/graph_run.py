@@ -45,15 +45,15 @@ from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.pacing import text_interval_s
-from agentic_backend.streaming.activities import activity_of
-from agentic_backend.streaming.drafts import CompleteDraft
-from agentic_backend.streaming.interrupts import asks_with_unusable_type, require_answerable
-from agentic_backend.streaming.model_calls import Asked, ModelCall
-from agentic_backend.streaming.response_calls import ResponseCalls
-from agentic_backend.streaming.run_callback import RunCallback
-from agentic_backend.streaming.said import Said
-from agentic_backend.streaming.stream_transcoder import StreamTranscoder
-from agentic_backend.streaming.text_gathering import TextGathering
+from agentic_backend.streaming.model.model_calls import Asked, ModelCall
+from agentic_backend.streaming.model.response_calls import ResponseCalls
+from agentic_backend.streaming.model.run_callback import RunCallback
+from agentic_backend.streaming.model.said import Said
+from agentic_backend.streaming.model.text_gathering import TextGathering
+from agentic_backend.streaming.people.interrupts import asks_with_unusable_type, require_answerable
+from agentic_backend.streaming.transcode.activities import activity_of
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.stream_transcoder import StreamTranscoder
 from agentic_backend.tracing.spans import agent_span, error_type
 
 log = logging.getLogger(__name__)

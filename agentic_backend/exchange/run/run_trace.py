@@ -20,10 +20,10 @@ from agentic_backend.agents.at_work import agent_at_work
 from agentic_backend.agents.snapshot import Snapshot
 from agentic_backend.exception_detail import text_of, type_of
 from agentic_backend.exchange.run.step_values import step_value
-from agentic_backend.streaming.content import cached_input_of, model_of, usage_of
-from agentic_backend.streaming.in_flight import Kind
-from agentic_backend.streaming.model_calls import CallTokens, message_of
-from agentic_backend.streaming.run_observer import RunObserver
+from agentic_backend.streaming.content.conversion import cached_input_of, model_of, usage_of
+from agentic_backend.streaming.model.in_flight import Kind
+from agentic_backend.streaming.model.model_calls import CallTokens, message_of
+from agentic_backend.streaming.model.run_observer import RunObserver
 
 StepKind = Literal["node", "model", "tool"]
 StepState = Literal["running", "ok", "failed", "waiting", "cut"]

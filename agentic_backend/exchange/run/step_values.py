@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from agentic_backend.normal_form import clean
 from agentic_backend.redaction import redact, redacted_start
-from agentic_backend.streaming.json_form import json_form
+from agentic_backend.streaming.content.json_form import json_form
 
 # The most characters and values of one input or output, and of what it consists of.
 _MOST_CHARS, _MOST_VALUES = 48_000, 800

@@ -8,7 +8,7 @@ from typing import Self
 from agentic_backend.agents.catalog import AgentSettings
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgenticError, LimitReached, ModelTimeout
-from agentic_backend.streaming.in_flight import InFlight, Kind, Work
+from agentic_backend.streaming.model.in_flight import InFlight, Kind, Work
 
 
 @dataclass(frozen=True, slots=True)

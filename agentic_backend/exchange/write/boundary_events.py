@@ -18,7 +18,7 @@ from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Token
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import ExchangeEnd
 from agentic_backend.stores.records import MessageRecord, SessionRecord
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 
 def show_beginning(log: ExchangeLog, start: ExchangeStart) -> None:

@@ -20,7 +20,7 @@ from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.stores.records import MessageDraft, MessageRecord
 from agentic_backend.stores.trail import Allowance, TrailRecord
-from agentic_backend.streaming.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
+from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 # How long records of the trail wait for a message to be stored with, in seconds: alone they cost a write of their own.
 _TRAIL_WAITS_S = 0.25

@@ -16,7 +16,7 @@ from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord
 from agentic_backend.stores.trail import AuditRecord, TrailRecord
-from agentic_backend.streaming.drafts import CompleteDraft, Draft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft, Draft
 
 _TEXTS = {Channel.FINAL, Channel.OBSERVATION, Channel.PLAN, Channel.THOUGHT}
 

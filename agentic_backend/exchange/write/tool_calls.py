@@ -18,7 +18,7 @@ from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageDraft, MessageRecord
 from agentic_backend.stores.trail import Allowance, ToolCallRecord
-from agentic_backend.streaming.content import bounded
+from agentic_backend.streaming.content.conversion import bounded
 
 LONGEST = 65_536
 """Characters of a call's arguments, as JSON, and of its result."""

@@ -12,7 +12,7 @@ from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.stores.records import MessageRecord, SessionRecord, place
 from agentic_backend.stores.trail import TrailRecord
-from agentic_backend.streaming.drafts import CompleteDraft
+from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)
 

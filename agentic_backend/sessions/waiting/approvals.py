@@ -15,7 +15,7 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.waiting.input_schema import flaw
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
-from agentic_backend.streaming.content import plain
+from agentic_backend.streaming.content.conversion import plain
 
 
 def decided(waiting: ExchangeRecord, payload: HumanDecisions, by: str, at: datetime) -> list[HumanDecision]:

@@ -30,7 +30,7 @@ from agentic_backend.sessions.waiting.approvals import decided, expired, remaini
 from agentic_backend.sessions.waiting.decision_review import Decided, DecisionReview
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
-from agentic_backend.streaming.interrupts import is_refusal
+from agentic_backend.streaming.people.interrupts import is_refusal
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentic_backend.protocol.events import Choice, HumanRequest
-from agentic_backend.streaming.wording import items, worded
+from agentic_backend.streaming.people.wording import items, worded
 
 Fields = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""From a graph's stream to drafts of messages. No I/O."""

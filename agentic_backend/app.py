@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentServices
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.at_work import found_at_work
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.run.at_work import found_at_work
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache

@@ -38,7 +38,7 @@ def _imported(command: str) -> Callable[[argparse.Namespace], int]:
 
         return lambda options: new_agent(options.name, options.template, Path())
     if command == "schema":
-        from agentic_backend.agents.catalog_schema import catalog_schema
+        from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 
         def print_schema(options: argparse.Namespace) -> int:
             print(json.dumps(catalog_schema(), indent=2, ensure_ascii=False))

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import ChatModels, ModelUnavailable, load_models
+from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailable, load_models
 from agentic_backend.config.loading import FLAGS, default_settings_file, load_settings
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.secret_files import read_secret_files

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Literal
 
 from agentic_backend.agents.agent_factory import secrets_among
-from agentic_backend.agents.model_check import check_model
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.models.model_check import check_model
 from agentic_backend.apis.api_check import check_api
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.mcp_servers import McpServerSettings

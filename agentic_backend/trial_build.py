@@ -15,7 +15,7 @@ from typing import Any
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_flow import AgentServices, is_flow_class
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.config.settings import Settings

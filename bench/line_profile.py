@@ -20,7 +20,7 @@ import uvloop
 from servers import HERE
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import load_models
+from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_settings
 from agentic_backend.server.garbage import collect_rarely
 from agentic_backend.server.process import running

@@ -16,8 +16,8 @@ from scripted_graph import build
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.agent_flow import AgentServices, GraphFlow
-from agentic_backend.agents.catalog import AgentSettings
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.exchange.past.given_history import HistoryLimits, given_history

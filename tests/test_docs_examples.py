@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from support.documents import DOCS
 from support.pytest_process import PATIENCE_S, run_pytest
 
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.testing import Approve, run_agent
 

@@ -3,7 +3,7 @@
 import pytest
 from support.reference import REFERENCE, pages
 
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 
 PAGES = pages()
 

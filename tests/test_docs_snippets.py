@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 from support.documents import CHECKOUT, PAGES, RUN_BY, Block, blocks, of
 
-from agentic_backend.agents.catalog import AgentSettings
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.config.chat_profiles import read_chat_profiles
 from agentic_backend.config.loading import load_settings
 from agentic_backend.config.located_yaml import ConfigError

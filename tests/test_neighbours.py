@@ -29,7 +29,7 @@ from support.server_process import command
 from support.signing_realm import signing_realm
 from support.skewed_clock import SkewedClock
 
-from agentic_backend.agents.models import load_models
+from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.neighbours import Found, check_all
 from agentic_backend.server.configuration import ConfigurationFiles
 

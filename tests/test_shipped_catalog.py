@@ -13,8 +13,8 @@ from support.running_server import running_server
 from support.shipped_agents import BESIDE_THE_ASSISTANT, CATALOG, SHIPPED
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.catalog import AgentAccess, AgentChat, AgentSettings, AgentTuning, McpServerUse
-from agentic_backend.agents.entry_parts import MiddlewareUse
+from agentic_backend.agents.catalog.catalog import AgentAccess, AgentChat, AgentSettings, AgentTuning, McpServerUse
+from agentic_backend.agents.catalog.entry_parts import MiddlewareUse
 from agentic_backend.auth.user import User
 from agentic_backend.cli import main
 from agentic_backend.experts.sentinel.operations import OPERATIONS

@@ -21,7 +21,7 @@ from support.certificates import certificate
 from support.http_api import http_api
 from support.ports import free_port
 
-from agentic_backend.agents.model_check import check_model
+from agentic_backend.agents.models.model_check import check_model
 from agentic_backend.apis.api_check import check_api
 from agentic_backend.apis.api_client import tls
 from agentic_backend.auth.realm_check import check_realm

@@ -20,17 +20,17 @@ from agentic_backend.agents.agent_flow import (
     is_flow_class,
 )
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.authors_thread import in_thread
-from agentic_backend.agents.class_path import ClassPathError
-from agentic_backend.agents.factory_arguments import Offer, bound, wanted_by
-from agentic_backend.agents.graph_context import wrong_fields
+from agentic_backend.agents.code.authors_thread import in_thread
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.agents.code.factory_arguments import Offer, bound, wanted_by
+from agentic_backend.agents.code.graph_context import wrong_fields
+from agentic_backend.agents.code.managed_graph import ManagedGraph
+from agentic_backend.agents.code.required_graph import require_graph
+from agentic_backend.agents.code.workflow_graph import graph_of, is_workflow, takes_messages
 from agentic_backend.agents.leader_flow import LeaderFlow
-from agentic_backend.agents.managed_graph import ManagedGraph
-from agentic_backend.agents.required_graph import require_graph
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.tool_approval import require_gates
-from agentic_backend.agents.tool_guard import guard_tools
-from agentic_backend.agents.workflow_graph import graph_of, is_workflow, takes_messages
+from agentic_backend.agents.tools.tool_approval import require_gates
+from agentic_backend.agents.tools.tool_guard import guard_tools
 from agentic_backend.errors import AgentUnavailable
 
 

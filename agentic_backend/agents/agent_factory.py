@@ -16,9 +16,9 @@ from typing import Any
 from agentic_backend.agents.agent_building import build
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.state_serializer import StateSerializer
+from agentic_backend.agents.state.state_serializer import StateSerializer
 from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable

@@ -20,25 +20,25 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from agentic_backend.agents.authors_tools import authors_tool
-from agentic_backend.agents.call_limits import bound_steps
-from agentic_backend.agents.catalog import AgentSettings, AgentTuning
-from agentic_backend.agents.channel_forms import Graph
-from agentic_backend.agents.class_path import ClassPathError
-from agentic_backend.agents.clean_values import clean_writes
-from agentic_backend.agents.entry_parts import is_code_name
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.graph_config import configurable
-from agentic_backend.agents.graph_context import graph_context
-from agentic_backend.agents.graph_store import GraphStore
-from agentic_backend.agents.kept_state import adds_messages, kept_channels, private_channels
-from agentic_backend.agents.managed_graph import ManagedGraph
-from agentic_backend.agents.models import ChatModels
-from agentic_backend.agents.run_prompt import RunPrompt
+from agentic_backend.agents.catalog.catalog import AgentSettings, AgentTuning
+from agentic_backend.agents.catalog.entry_parts import is_code_name
+from agentic_backend.agents.code.authors_tools import authors_tool
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.agents.code.graph_config import configurable
+from agentic_backend.agents.code.graph_context import graph_context
+from agentic_backend.agents.code.managed_graph import ManagedGraph
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.run.call_limits import bound_steps
+from agentic_backend.agents.run.run_prompt import RunPrompt
+from agentic_backend.agents.run.separate_questions import keep_questions_apart
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
-from agentic_backend.agents.separate_questions import keep_questions_apart
-from agentic_backend.agents.state_types import types_of
-from agentic_backend.agents.tool_approval import ToolApproval
+from agentic_backend.agents.state.channel_forms import Graph
+from agentic_backend.agents.state.clean_values import clean_writes
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.graph_store import GraphStore
+from agentic_backend.agents.state.kept_state import adds_messages, kept_channels, private_channels
+from agentic_backend.agents.state.state_types import types_of
+from agentic_backend.agents.tools.tool_approval import ToolApproval
 from agentic_backend.apis.api_documents import ApiDocuments
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.apis import ApiSettings

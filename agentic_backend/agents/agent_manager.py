@@ -13,22 +13,22 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow, is_flow_class
-from agentic_backend.agents.catalog import AgentSettings, CatalogEntry, KnownNames, read_catalog
-from agentic_backend.agents.catalog_checks import (
+from agentic_backend.agents.catalog.catalog import AgentSettings, CatalogEntry, KnownNames, read_catalog
+from agentic_backend.agents.catalog.catalog_checks import (
     drop_leaders_without_crew,
     drop_those_that_cannot_ask,
     drop_those_with_wrong_fields,
     second_defaults,
 )
-from agentic_backend.agents.catalog_sources import CatalogSources, ImportedEntry, Source
-from agentic_backend.agents.class_path import ClassPathError, authors_code, import_also_from, resolve
-from agentic_backend.agents.factory_arguments import wanted_by
-from agentic_backend.agents.graph_context import graph_context
-from agentic_backend.agents.import_thread import ImportThread
+from agentic_backend.agents.catalog.catalog_sources import CatalogSources, ImportedEntry, Source
+from agentic_backend.agents.catalog.named_parts import NOTHING, NamedParts, read_parts
+from agentic_backend.agents.code.class_path import ClassPathError, authors_code, import_also_from, resolve
+from agentic_backend.agents.code.factory_arguments import wanted_by
+from agentic_backend.agents.code.graph_context import graph_context
+from agentic_backend.agents.code.import_thread import ImportThread
 from agentic_backend.agents.leader_flow import LeaderFlow
-from agentic_backend.agents.named_parts import NOTHING, NamedParts, read_parts
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.tool_approval import tools_of
+from agentic_backend.agents.tools.tool_approval import tools_of
 from agentic_backend.auth.user import User
 from agentic_backend.config.apis import NO_APIS, ApiSettings
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles

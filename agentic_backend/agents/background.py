@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from agentic_backend.agents.result_marks import BACKGROUND
 from agentic_backend.agents.runtime_context import current_context
+from agentic_backend.agents.tools.result_marks import BACKGROUND
 
 Work = Callable[[], Awaitable[str]]
 

@@ -22,9 +22,9 @@ from langgraph.runtime import get_runtime
 from pydantic_core import to_json
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.agents.at_work import at_work_for
-from agentic_backend.agents.call_limits import CallLimits, steps_exceeded
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.run.at_work import at_work_for
+from agentic_backend.agents.run.call_limits import CallLimits, steps_exceeded
 from agentic_backend.errors import AgenticError, LimitReached
 from agentic_backend.mcp import delegation_tool_name
 from agentic_backend.tracing.spans import agent_span, error_type

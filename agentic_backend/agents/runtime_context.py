@@ -13,7 +13,7 @@ from typing import Any
 
 from langgraph.runtime import get_runtime
 
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.permissions import EVERYTHING, Permissions
 from agentic_backend.auth.user_tokens import UserTokens
 from agentic_backend.event_loop import running_loop

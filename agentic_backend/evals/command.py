@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agentic_backend.agents.models import ChatModels, load_models
+from agentic_backend.agents.models.chat_models import ChatModels, load_models
 from agentic_backend.client import Chat, ChatError
 from agentic_backend.config.located_yaml import ConfigError, ConfigProblem
 from agentic_backend.errors import StoreUnavailable

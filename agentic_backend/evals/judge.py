@@ -8,7 +8,7 @@ from typing import Annotated
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.evals.eval_file import JudgeCheck
 from agentic_backend.evals.judge_prompt import JUDGE_PROMPT
 from agentic_backend.exception_detail import text_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.client import Chat, ChatError, Unreachable, connect
 from agentic_backend.client.tokens import token_of_environment
 from agentic_backend.config.settings import (

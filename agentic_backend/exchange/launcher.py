@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens

@@ -12,7 +12,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.catalog import AgentLimits, AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentLimits, AgentSettings
 from agentic_backend.policy.effective import Effective, LevelValue
 from agentic_backend.policy.policies_file import Policies, ScopeLimits
 from agentic_backend.policy.scope_prompts import prompt_texts

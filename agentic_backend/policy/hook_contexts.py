@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.policy.decided_words import texts_of
 from agentic_backend.policy.hook_context import (

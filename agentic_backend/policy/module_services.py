@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.usage_ledger import Payer, UsageLedger
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi

@@ -10,8 +10,8 @@ from contextvars import Context
 from datetime import datetime
 from typing import Any
 
-from agentic_backend.agents.at_work import AtWork, at_work
-from agentic_backend.agents.provider_failures import is_outage
+from agentic_backend.agents.models.provider_failures import is_outage
+from agentic_backend.agents.run.at_work import AtWork, at_work
 from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import wait_served

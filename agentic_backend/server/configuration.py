@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.authors_modules import AuthorsModules, PutAside, Stamp, stamp_of
-from agentic_backend.agents.database_entries import is_of_database
-from agentic_backend.agents.models import ChatModels, load_models
+from agentic_backend.agents.catalog.database_entries import is_of_database
+from agentic_backend.agents.code.authors_modules import AuthorsModules, PutAside, Stamp, stamp_of
+from agentic_backend.agents.models.chat_models import ChatModels, load_models
 from agentic_backend.config.loading import (
     default_catalog,
     default_settings_file,

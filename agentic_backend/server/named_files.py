@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentic_backend.agents.entry_parts import is_code_name
-from agentic_backend.agents.entry_references import colon_form
+from agentic_backend.agents.catalog.entry_parts import is_code_name
+from agentic_backend.agents.catalog.entry_references import colon_form
 from agentic_backend.config.located_yaml import read_yaml
 
 

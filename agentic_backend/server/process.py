@@ -23,8 +23,8 @@ import uvloop
 from starlette.types import ASGIApp
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.blocking_threads import busy_threads
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.run.blocking_threads import busy_threads
 from agentic_backend.app import Application, open_application
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import Settings

@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
-from agentic_backend.agents.models import ChatModels, ModelUnavailable
+from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailable
 from agentic_backend.app import Application
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable

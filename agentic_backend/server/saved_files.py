@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentic_backend.agents.authors_modules import Stamp, stamp_of
+from agentic_backend.agents.code.authors_modules import Stamp, stamp_of
 
 # What is saved is served within a second, its imports included.
 _EVERY_S = 0.5

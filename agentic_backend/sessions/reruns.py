@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from agentic_backend.agents.snapshot import Snapshot
+from agentic_backend.agents.state.snapshot import Snapshot
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import CheckpointMissing, SessionNotFound
 from agentic_backend.exchange.services import ExchangeServices

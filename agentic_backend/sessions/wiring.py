@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from agentic_backend.agents.allowed_code import AllowedCode
-from agentic_backend.agents.database_entries import DatabaseEntries
+from agentic_backend.agents.catalog.allowed_code import AllowedCode
+from agentic_backend.agents.catalog.database_entries import DatabaseEntries
 from agentic_backend.event_loop import running
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.background_calls import BackgroundCalls

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 
-from agentic_backend.agents.kept_state import NOTHING, Kept, plain, unpack_states
+from agentic_backend.agents.state.kept_state import NOTHING, Kept, plain, unpack_states
 from agentic_backend.app import Application, open_application
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.exchange.past.recall import Memory

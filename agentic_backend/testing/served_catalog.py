@@ -14,8 +14,8 @@ import yaml
 from langchain_core.language_models import BaseChatModel
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import DEFAULT, ChatModels, load_models
-from agentic_backend.agents.prepared_calls import with_prepared_calls
+from agentic_backend.agents.models.chat_models import DEFAULT, ChatModels, load_models
+from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 from agentic_backend.config.loading import default_catalog, load_chat_profiles, load_settings
 from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS

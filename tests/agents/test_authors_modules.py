@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from agentic_backend.agents.authors_modules import AuthorsModules
+from agentic_backend.agents.code.authors_modules import AuthorsModules
 
 
 class Lazy(ModuleType):

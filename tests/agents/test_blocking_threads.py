@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from langchain_core.runnables import run_in_executor
 
-from agentic_backend.agents.at_work import AtWork, at_work
-from agentic_backend.agents.blocking_threads import busy_threads
+from agentic_backend.agents.run.at_work import AtWork, at_work
+from agentic_backend.agents.run.blocking_threads import busy_threads
 
 PATIENCE_S = 20
 

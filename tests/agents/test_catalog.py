@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentic_backend.agents.catalog import AgentsCatalog, AgentSettings, KnownNames, read_catalog
+from agentic_backend.agents.catalog.catalog import AgentsCatalog, AgentSettings, KnownNames, read_catalog
 from agentic_backend.config.located_yaml import ConfigError
 
 MODELS = ["default", "fast"]

@@ -16,9 +16,9 @@ from support.contract import CATALOG_SCHEMA, catalog_schema_document
 from support.json_places import places
 from support.shipped_agents import CATALOG, GRAPH_LEADER, RECITING, SHIPPED
 
-from agentic_backend.agents.catalog import AgentSettings, KnownNames, read_catalog
-from agentic_backend.agents.catalog_schema import SHIPPED_CLASSES, catalog_schema
-from agentic_backend.agents.entry_parts import CONFIGURED_AGENT, CONFIGURED_LEADER
+from agentic_backend.agents.catalog.catalog import AgentSettings, KnownNames, read_catalog
+from agentic_backend.agents.catalog.catalog_schema import SHIPPED_CLASSES, catalog_schema
+from agentic_backend.agents.catalog.entry_parts import CONFIGURED_AGENT, CONFIGURED_LEADER
 from agentic_backend.cli import main
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.agents.class_path import ClassPathError, resolve
+from agentic_backend.agents.code.class_path import ClassPathError, resolve
 from agentic_backend.protocol.parts import TextPart
 
 Package = Callable[[str, dict[str, str]], None]

@@ -19,7 +19,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel, SecretStr
 
-from agentic_backend.agents.clean_values import clean_value, clean_writes
+from agentic_backend.agents.state.clean_values import clean_value, clean_writes
 
 BAD, GOOD = "a\udce9\x00", "a\ufffd\ufffd"
 

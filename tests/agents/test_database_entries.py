@@ -1,7 +1,7 @@
 """What an entry of the database may not name is told at its place, whatever else is wrong with it."""
 
-from agentic_backend.agents.allowed_code import AllowedCode
-from agentic_backend.agents.database_entries import DatabaseEntries
+from agentic_backend.agents.catalog.allowed_code import AllowedCode
+from agentic_backend.agents.catalog.database_entries import DatabaseEntries
 
 ENTRIES = DatabaseEntries(AllowedCode(["shop.*"]), ["default"], [], {})
 FORBIDDEN = """\

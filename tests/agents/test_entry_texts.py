@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from agentic_backend.agents.entry_texts import catalog_of, with_enabled
+from agentic_backend.agents.catalog.entry_texts import catalog_of, with_enabled
 
 
 @pytest.mark.parametrize(

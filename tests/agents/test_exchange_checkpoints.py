@@ -13,10 +13,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, interrupt
 from typing_extensions import TypedDict
 
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.kept_state import Packed, pack_channels
-from agentic_backend.agents.state_serializer import StateSerializer, serializer
-from agentic_backend.agents.state_types import types_of
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.kept_state import Packed, pack_channels
+from agentic_backend.agents.state.state_serializer import StateSerializer, serializer
+from agentic_backend.agents.state.state_types import types_of
 from agentic_backend.errors import CheckpointMissing
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]

@@ -9,8 +9,8 @@ import pytest
 from langgraph.store.base import GetOp, InvalidNamespaceError, Op, PutOp, SearchOp
 from support.failing_store import FailingStore
 
-from agentic_backend.agents import graph_store
-from agentic_backend.agents.graph_store import GraphStore
+from agentic_backend.agents.state import graph_store
+from agentic_backend.agents.state.graph_store import GraphStore
 from agentic_backend.errors import LimitReached
 from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.sqlite import SqliteStore

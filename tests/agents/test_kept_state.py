@@ -15,8 +15,8 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
-from agentic_backend.agents.channel_forms import forms_of
-from agentic_backend.agents.kept_state import (
+from agentic_backend.agents.state.channel_forms import forms_of
+from agentic_backend.agents.state.kept_state import (
     MESSAGES_BYTES,
     Kept,
     adds_messages,
@@ -26,8 +26,8 @@ from agentic_backend.agents.kept_state import (
     private_channels,
     restore,
 )
-from agentic_backend.agents.state_serializer import StateSerializer, serializer
-from agentic_backend.agents.state_types import types_of
+from agentic_backend.agents.state.state_serializer import StateSerializer, serializer
+from agentic_backend.agents.state.state_types import types_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.graph import START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
-from agentic_backend.agents import lasting_graphs
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.lasting_graphs import lasting, pack_lasting, unpack_lasting
+from agentic_backend.agents.state import lasting_graphs
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.lasting_graphs import lasting, pack_lasting, unpack_lasting
 
 
 def graph_with(count: Any, reducer: Any = operator.add, one: Any = 1) -> Any:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 
-from agentic_backend.agents.model_failures import ModelFailures
+from agentic_backend.agents.models.model_failures import ModelFailures
 from agentic_backend.errors import ModelError, ModelTimeout
 from agentic_backend.testing import ScriptedModel
 

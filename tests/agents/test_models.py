@@ -3,8 +3,8 @@
 import pytest
 from langchain_openai import ChatOpenAI
 
-from agentic_backend.agents.models import ChatModels, ModelUnavailable, build_model, load_models
-from agentic_backend.agents.provider_responses import bounded_clients
+from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailable, build_model, load_models
+from agentic_backend.agents.models.provider_responses import bounded_clients
 from agentic_backend.config.settings import ModelSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.offline.model import OfflineChatModel

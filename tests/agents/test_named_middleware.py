@@ -7,7 +7,7 @@ from langchain.agents.middleware import PIIMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from support.cpu_time import takes_at_most
 
-from agentic_backend.agents.named_middleware import made, wrong_arguments
+from agentic_backend.agents.catalog.named_middleware import made, wrong_arguments
 
 
 def redacted(text: str, **args: Any) -> str:

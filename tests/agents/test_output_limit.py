@@ -8,8 +8,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
 
-from agentic_backend.agents.models import build_model
-from agentic_backend.agents.output_limit import with_output_limit
+from agentic_backend.agents.models.chat_models import build_model
+from agentic_backend.agents.models.output_limit import with_output_limit
 from agentic_backend.config.settings import ModelSettings
 from agentic_backend.offline.model import OfflineChatModel
 

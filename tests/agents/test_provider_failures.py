@@ -13,7 +13,7 @@ import pytest
 from google.genai.errors import ClientError, ServerError
 from langchain_core.exceptions import ContextOverflowError
 
-from agentic_backend.agents.provider_failures import is_lasting, is_outage, typed_failure
+from agentic_backend.agents.models.provider_failures import is_lasting, is_outage, typed_failure
 from agentic_backend.errors import ContentFiltered, ModelTimeout, StoreUnavailable
 
 REQUEST, REQUEST2 = httpx.Request("POST", "https://host/v1"), httpx2.Request("POST", "https://host/v1")

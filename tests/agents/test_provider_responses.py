@@ -9,7 +9,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.utils.json import parse_partial_json
 from support.cpu_time import cpu_s
 
-from agentic_backend.agents.provider_responses import bounded_clients, partial_json, read_in_linear_time
+from agentic_backend.agents.models.provider_responses import bounded_clients, partial_json, read_in_linear_time
 
 WHOLE = json.dumps({"text": "a" * 300, "list": [1, 2.5, None, True, {"deep": "b\n"}], "last": "ö" * 20})
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from agentic_backend.agents.kept_state import Kept, Packed, pack_states, serializer
-from agentic_backend.agents.readable_state import readable
+from agentic_backend.agents.state.kept_state import Kept, Packed, pack_states, serializer
+from agentic_backend.agents.state.readable_state import readable
 
 
 def test_the_states_of_a_sessions_agents_are_readable() -> None:

@@ -31,9 +31,9 @@ from pydantic_settings import BaseSettings
 from support.phrase_model import PhraseModel
 from typing_extensions import TypedDict
 
-from agentic_backend.agents.readable_state import readable
-from agentic_backend.agents.state_serializer import StateSerializer, Unstorable, serializer
-from agentic_backend.agents.state_types import types_of
+from agentic_backend.agents.state.readable_state import readable
+from agentic_backend.agents.state.state_serializer import StateSerializer, Unstorable, serializer
+from agentic_backend.agents.state.state_types import types_of
 from agentic_backend.errors import StateRefused
 
 

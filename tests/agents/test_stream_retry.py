@@ -9,8 +9,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from agentic_backend.agents import stream_retry
-from agentic_backend.agents.stream_retry import with_stream_retry
+from agentic_backend.agents.models.chat_models import stream_retry
+from agentic_backend.agents.models.stream_retry import with_stream_retry
 
 
 class Whole(BaseChatModel):

@@ -21,8 +21,8 @@ from support.turn_model import call
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.runtime_context import current_context, make_current
-from agentic_backend.agents.tool_failures import hide_secrets
-from agentic_backend.agents.tool_guard import guard_tools
+from agentic_backend.agents.tools.tool_failures import hide_secrets
+from agentic_backend.agents.tools.tool_guard import guard_tools
 from agentic_backend.auth.user import Tokens
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.asking.turn import Turn

@@ -19,11 +19,11 @@ from support.sessions import USER, Sessions, open_sessions, until
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
-from agentic_backend.agents.offered_tools import AllowedTools
+from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 from agentic_backend.agents.permissions import Permissions, needs
-from agentic_backend.agents.prepared_calls import with_prepared_calls
 from agentic_backend.agents.runtime_context import make_current
-from agentic_backend.agents.tool_guard import guard_tools
+from agentic_backend.agents.tools.offered_tools import AllowedTools
+from agentic_backend.agents.tools.tool_guard import guard_tools
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings

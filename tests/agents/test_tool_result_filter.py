@@ -16,7 +16,7 @@ from support.turn_model import call
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.permissions import Permissions, needs
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
-from agentic_backend.agents.tool_guard import guard_tools
+from agentic_backend.agents.tools.tool_guard import guard_tools
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/secret"}}
 CallId = Annotated[str, InjectedToolCallId]

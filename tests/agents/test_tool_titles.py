@@ -8,7 +8,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.tools import BaseTool, StructuredTool
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.agents.tool_titles import LONGEST, tool_titles
+from agentic_backend.agents.tools.tool_titles import LONGEST, tool_titles
 
 
 class WithTools:

@@ -13,7 +13,7 @@ from support.http_api import DOCUMENT, HttpApi, http_api
 from support.recorded_agents import agent_services, context_of
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.permissions import declared
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.auth.user import Tokens

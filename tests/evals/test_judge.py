@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.evals.eval_file import JudgeCheck
 from agentic_backend.evals.judge import Judge, NoVerdict
 

@@ -16,7 +16,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions, until
 from typing_extensions import TypedDict
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.records import CheckpointKind
 

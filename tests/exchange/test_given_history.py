@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from support.phrase_model import check_history
 
-from agentic_backend.agents.kept_state import Kept, Packed
+from agentic_backend.agents.state.kept_state import Kept, Packed
 from agentic_backend.exchange.past.given_history import GivenHistory, HistoryLimits, given_history
 from agentic_backend.exchange.past.recall import Memory
 from agentic_backend.policy.context_window import ContextWindow, Summary

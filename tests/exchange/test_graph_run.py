@@ -20,8 +20,8 @@ from support.turn_model import Turn, call
 
 from agentic_backend.agents.agent_flow import CompiledGraph, GraphFlow
 from agentic_backend.agents.delegation import delegation_tool
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import CheckpointMissing
 from agentic_backend.exchange.run.graph_run import Drained

@@ -20,9 +20,9 @@ from support.noting_agent import noting_graph
 from support.recorded_agents import metric
 from support.sessions import USER, WHOLE_HISTORY, Sessions, open_sessions
 
-from agentic_backend.agents import kept_state
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.kept_state import Kept, pack_states, unpack_states
+from agentic_backend.agents.state import kept_state
+from agentic_backend.agents.state.kept_state import Kept, pack_states, unpack_states
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import SessionNotFound

@@ -18,7 +18,7 @@ from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
 from support.stalls import stall_watched
 
-from agentic_backend.agents.at_work import AtWork, at_work, found_at_work
+from agentic_backend.agents.run.at_work import AtWork, at_work, found_at_work
 from agentic_backend.blocked_loop import Worker, watched_loop
 from agentic_backend.kpi import Kpi
 

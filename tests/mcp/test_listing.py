@@ -11,7 +11,7 @@ from support.chat_client import chat
 from support.mcp_agents import built, told, tool_user, tools_of
 from support.running_server import running_server
 
-from agentic_backend.agents.tool_titles import tool_titles
+from agentic_backend.agents.tools.tool_titles import tool_titles
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import tools as mcp_tools
 from agentic_backend.mcp.credentials import Credentials

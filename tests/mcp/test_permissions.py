@@ -5,12 +5,12 @@ from services.mcp_echo import EchoServer
 from services.mcp_raw import raw_server
 from support.mcp_agents import built, tool_user
 
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.permissions import Permissions
-from agentic_backend.agents.result_marks import FORBIDDEN
 from agentic_backend.agents.runtime_context import make_current
-from agentic_backend.agents.tool_approval import require_gates
-from agentic_backend.agents.tool_guard import guard_tools, withheld_tools
+from agentic_backend.agents.tools.result_marks import FORBIDDEN
+from agentic_backend.agents.tools.tool_approval import require_gates
+from agentic_backend.agents.tools.tool_guard import guard_tools, withheld_tools
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import policy_names
 from agentic_backend.testing import ScriptedModel, call

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.cli import main
 from agentic_backend.new_agent.templates import TEMPLATES
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langgraph.graph import MessagesState, StateGraph
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.errors import Forbidden
 from agentic_backend.policy.cascade import Cascade

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.hostile_modules import MADE, PATH, Acting, entry, specs
 
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy import supervised_module
 from agentic_backend.policy.chat_module import ModuleServices

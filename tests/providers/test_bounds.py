@@ -9,7 +9,7 @@ from support.providers.hostile import hostile_provider
 from support.providers.model_server import ModelServer
 from support.providers.reply import Reply
 
-from agentic_backend.agents.models import build_model
+from agentic_backend.agents.models.chat_models import build_model
 from agentic_backend.config.settings import ModelSettings
 
 LONGEST = 16 * 1024 * 1024

@@ -9,7 +9,7 @@ from support.providers.model_server import ModelServer
 from support.providers.reply import Reply, ToolUse, calls
 from support.running_server import RunningServer, running_server
 
-from agentic_backend.agents.unfit_calls import INVALID, NOT_RUN
+from agentic_backend.agents.tools.unfit_calls import INVALID, NOT_RUN
 
 ASSISTANT = "agentic_backend.experts.assistant.assistant:Assistant"
 WHOLE = '{"expression": "12*34"}'

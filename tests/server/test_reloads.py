@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.agents.models import load_models
+from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_settings
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.hangups import Hangups

@@ -12,7 +12,7 @@ from support.recorded_agents import entry_of
 from support.sessions import USER, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.catalog import AgentAccess
+from agentic_backend.agents.catalog.catalog import AgentAccess
 from agentic_backend.auth.user import User
 from agentic_backend.errors import Forbidden, SessionBusy
 from agentic_backend.protocol.frames import HumanDecisions

@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AttachmentNotFound

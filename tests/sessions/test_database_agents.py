@@ -11,8 +11,8 @@ from support.admin_agents import entry
 from support.failing_store import FailingStore
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.allowed_code import AllowedCode
-from agentic_backend.agents.database_entries import DatabaseEntries, DatabaseEntry
+from agentic_backend.agents.catalog.allowed_code import AllowedCode
+from agentic_backend.agents.catalog.database_entries import DatabaseEntries, DatabaseEntry
 from agentic_backend.auth.user import User
 from agentic_backend.config.apis import NO_APIS
 from agentic_backend.config.database_agents import DatabaseAgentsSettings

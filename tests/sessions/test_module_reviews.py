@@ -17,7 +17,7 @@ from support.recorded_agents import echoing_graph, entry_of, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.catalog import SessionLimits
+from agentic_backend.agents.catalog.catalog import SessionLimits
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.errors import SessionCompleted
 from agentic_backend.policy.hook_context import HookContext, Point

@@ -21,7 +21,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.catalog import SessionLimits
+from agentic_backend.agents.catalog.catalog import SessionLimits
 from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.sessions import SessionsSettings

@@ -4,8 +4,8 @@ from uuid import UUID
 
 from langchain_core.outputs import LLMResult
 
-from agentic_backend.agents.call_limits import CallLimits
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.run.call_limits import CallLimits
 from agentic_backend.streaming.model.in_flight import InFlight, Kind
 from agentic_backend.streaming.model.run_callback import RunCallback
 from agentic_backend.streaming.model.said import Said

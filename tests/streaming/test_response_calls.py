@@ -25,7 +25,7 @@ from support.running_server import running_server
 from support.turn_model import Turn, TurnModel
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.agents.unfit_calls import NOT_RUN
+from agentic_backend.agents.tools.unfit_calls import NOT_RUN
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import orjson
 
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.transports.all_operations import all_operations
 from agentic_backend.transports.contract.documents import documents
 from agentic_backend.transports.door_services import DoorServices

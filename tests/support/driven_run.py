@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES

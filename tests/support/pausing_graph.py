@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.people.interrupts import resume_values
 

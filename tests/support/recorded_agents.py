@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from agentic_backend.agents.agent_factory import AgentFactory, WarmAgent
 from agentic_backend.agents.agent_flow import AgentFlow, AgentServices, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent, require_servable
-from agentic_backend.agents.catalog import AgentSettings
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_backend import testing
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

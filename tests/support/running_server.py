@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from agentic_backend.agents.agent_manager import AgentManager
-from agentic_backend.agents.models import load_models
+from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_chat_profiles, load_settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.server.process import running

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.types import interrupt
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.agents.prepared_calls import with_prepared_calls
+from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 
 seen: list[Any] = []
 """The contents that the model was given."""

@@ -7,8 +7,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from agentic_backend.agents.agent_flow import AgentServices, GraphFlow
-from agentic_backend.agents.catalog import AgentSettings
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.streaming.model.model_stream import ModelStream

@@ -17,7 +17,7 @@ from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.entry_parts import STANDARD_TOOLS
+from agentic_backend.agents.catalog.entry_parts import STANDARD_TOOLS
 from agentic_backend.auth.user import User
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.parts import LinkPart, ToolResultPart

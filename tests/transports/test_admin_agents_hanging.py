@@ -12,7 +12,7 @@ from support.admin_agents import ON, call, entry, served_ids
 from support.running_server import RunningServer, running_server
 from support.server_process import PATIENCE_S
 
-from agentic_backend.agents import import_thread
+from agentic_backend.agents.code import import_thread
 
 MODULE = """
 import time

@@ -12,7 +12,7 @@ from support.rest_client import rest
 from support.running_server import RunningServer, running_server
 from transports.stored_graphs import Named
 
-from agentic_backend.agents.state_serializer import StateSerializer
+from agentic_backend.agents.state.state_serializer import StateSerializer
 
 AGENT = [{"id": "stored", "class_path": "transports.stored_graphs:graph"}]
 UNNAMED = "transports.stored_graphs.Unnamed"

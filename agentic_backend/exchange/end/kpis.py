@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from agentic_backend.agents.result_marks import FORBIDDEN
+from agentic_backend.agents.tools.result_marks import FORBIDDEN
 from agentic_backend.errors import Interrupted, ModelTimeout
 from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.kpi import Kpi

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from agentic_backend.agents.kept_state import Packed
+from agentic_backend.agents.state.kept_state import Packed
 from agentic_backend.exchange.past.left_messages import (
     LeftMessages,
     divided,

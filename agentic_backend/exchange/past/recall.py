@@ -20,9 +20,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from agentic_backend.agents.agent_factory import WarmAgent
-from agentic_backend.agents.channel_forms import forms_of
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.kept_state import (
+from agentic_backend.agents.state.channel_forms import forms_of
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.kept_state import (
     NOTHING,
     STATE_BYTES,
     Kept,
@@ -33,8 +33,8 @@ from agentic_backend.agents.kept_state import (
     restore,
     unpack_states,
 )
-from agentic_backend.agents.lasting_graphs import lasting, pack_lasting
-from agentic_backend.agents.snapshot import Snapshot, are_short_texts
+from agentic_backend.agents.state.lasting_graphs import lasting, pack_lasting
+from agentic_backend.agents.state.snapshot import Snapshot, are_short_texts
 from agentic_backend.errors import StateRefused
 from agentic_backend.exchange.past.history import (
     HISTORY_BYTES,

@@ -9,11 +9,11 @@ from langchain_core.messages import BaseMessage
 from langgraph.types import Command, Interrupt
 
 from agentic_backend.agents.agent_factory import WarmAgent
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.lasting_graphs import unpack_lasting
-from agentic_backend.agents.paused_graph import PausedGraph
-from agentic_backend.agents.tool_guard import tools_meant
-from agentic_backend.agents.tool_titles import tool_titles
+from agentic_backend.agents.run.paused_graph import PausedGraph
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.lasting_graphs import unpack_lasting
+from agentic_backend.agents.tools.tool_guard import tools_meant
+from agentic_backend.agents.tools.tool_titles import tool_titles
 from agentic_backend.errors import CheckpointMissing
 from agentic_backend.exchange.past.given_history import GivenHistory
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint

@@ -23,14 +23,14 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.agents.agent_flow import StreamPart
-from agentic_backend.agents.at_work import AtWork, at_work
-from agentic_backend.agents.call_limits import CallLimits, Spent, steps_exceeded
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
-from agentic_backend.agents.kept_state import unstorable
+from agentic_backend.agents.run.at_work import AtWork, at_work
+from agentic_backend.agents.run.call_limits import CallLimits, Spent, steps_exceeded
+from agentic_backend.agents.run.separate_questions import askers, require_none_refused
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.separate_questions import askers, require_none_refused
-from agentic_backend.agents.state_serializer import Unstorable
-from agentic_backend.agents.tool_guard import tools_meant
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.kept_state import unstorable
+from agentic_backend.agents.state.state_serializer import Unstorable
+from agentic_backend.agents.tools.tool_guard import tools_meant
 from agentic_backend.errors import AgenticError, BudgetExceeded, Internal, StateRefused
 from agentic_backend.exchange.end.ending import left_open
 from agentic_backend.exchange.past.recall import Memory

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agentic_backend.agents.attached_images import referred_in
+from agentic_backend.agents.models.attached_images import referred_in
 from agentic_backend.agents.runtime_context import AttachedImage
 from agentic_backend.attachments.kinds import IMAGES
 from agentic_backend.errors import AttachmentNotFound

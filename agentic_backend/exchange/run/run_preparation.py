@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from agentic_backend.agents.agent_factory import WarmAgent
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.agents.tool_guard import withheld_tools
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.tools.tool_guard import withheld_tools
 from agentic_backend.errors import AgenticError, ContextTooLong
 from agentic_backend.exchange.past.background_reports import background_reports
 from agentic_backend.exchange.past.context_assembly import ContextAssembly

@@ -7,7 +7,7 @@ blocked one, no other text of the exchange is stored as it was said.
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agentic_backend.agents.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.policy.decided_words import texts_of
 from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
 from agentic_backend.policy.hook_checks import replaced

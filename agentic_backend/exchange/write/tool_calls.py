@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import orjson
 
-from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
+from agentic_backend.agents.tools.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel

@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.agents.named_middleware import Middleware, made, middleware_at
+from agentic_backend.agents.catalog.named_middleware import Middleware, made, middleware_at
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.experts.configured.required_output import RequiredOutput

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.catalog import AgentChat, AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentChat, AgentSettings
 from agentic_backend.protocol.parts import Part, TextPart
 
 _QUIT = "quit"

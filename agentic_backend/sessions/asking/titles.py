@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from agentic_backend.agents.models import ChatModels
-from agentic_backend.agents.output_limit import with_output_limit
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.models.output_limit import with_output_limit
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi

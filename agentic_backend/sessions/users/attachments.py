@@ -13,8 +13,8 @@ from uuid import uuid4
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.agents.attached_images import takes_images
-from agentic_backend.agents.models import ChatModels
+from agentic_backend.agents.models.attached_images import takes_images
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.attachments.examining import Bounds, Examiner
 from agentic_backend.attachments.kinds import IMAGES
 from agentic_backend.attachments.names import clean_name

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentic_backend.agents.readable_state import readable
+from agentic_backend.agents.state.readable_state import readable
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import AUDITS, EXCHANGES, MESSAGES, PROMPTS, SESSIONS, TABLES, Table, session_tables

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from agentic_backend.agents.clean_values import clean_value
+from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.errors import ApprovalMismatch, ApprovalNotFound, BadFrame
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.protocol.frames import Decision, HumanDecisions

@@ -8,10 +8,10 @@ import orjson
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import TypeAdapter, ValidationError
 
-from agentic_backend.agents.attached_images import image_block
-from agentic_backend.agents.provider_responses import standard_blocks
-from agentic_backend.agents.result_marks import BACKGROUND, FORBIDDEN
-from agentic_backend.agents.unfit_calls import INVALID
+from agentic_backend.agents.models.attached_images import image_block
+from agentic_backend.agents.models.provider_responses import standard_blocks
+from agentic_backend.agents.tools.result_marks import BACKGROUND, FORBIDDEN
+from agentic_backend.agents.tools.unfit_calls import INVALID
 from agentic_backend.exact_json import is_exact
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessageChunk
 
-from agentic_backend.agents.clean_values import clean_value
+from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.normal_form import clean
 from agentic_backend.streaming.content.conversion import is_only_text
 

@@ -21,9 +21,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
-from agentic_backend.agents.clean_values import clean_value
-from agentic_backend.agents.model_failures import ModelFailures
-from agentic_backend.agents.provider_failures import failure_type, may_have_cost
+from agentic_backend.agents.models.model_failures import ModelFailures
+from agentic_backend.agents.models.provider_failures import failure_type, may_have_cost
+from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.errors import AgenticError
 from agentic_backend.streaming.content.conversion import cached_input_of, model_name, model_of, usage_of
 from agentic_backend.streaming.model.call_spans import chat_span, end_chat, fail_span

@@ -18,7 +18,7 @@ from langchain_core.messages.tool import ToolCall, tool_call
 from langgraph.types import Command, Overwrite
 from pydantic import BaseModel
 
-from agentic_backend.agents.unfit_calls import INVALID, NOT_RUN, is_object, is_unfit
+from agentic_backend.agents.tools.unfit_calls import INVALID, NOT_RUN, is_object, is_unfit
 from agentic_backend.errors import ModelError
 from agentic_backend.protocol.messages import FinishReason
 from agentic_backend.streaming.content.conversion import finish_reason_of

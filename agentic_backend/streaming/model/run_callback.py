@@ -13,9 +13,9 @@ from langchain_core.tools import ToolException
 from langgraph.errors import ParentCommand
 
 from agentic_backend.agents.agent_flow import StreamPart
-from agentic_backend.agents.call_limits import CallLimits
-from agentic_backend.agents.tool_guard import allowance_of
-from agentic_backend.agents.unfit_calls import NOT_RUN, is_unfit
+from agentic_backend.agents.run.call_limits import CallLimits
+from agentic_backend.agents.tools.tool_guard import allowance_of
+from agentic_backend.agents.tools.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.stores.trail import Allowance
 from agentic_backend.streaming.model.call_spans import end_tool, fail_tool, tool_span
 from agentic_backend.streaming.model.in_flight import InFlight, Kind

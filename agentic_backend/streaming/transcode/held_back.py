@@ -4,7 +4,7 @@ Texts are what models and nodes say: answers, observations, thoughts. Calls of t
 case.
 """
 
-from agentic_backend.agents.catalog import AgentStream
+from agentic_backend.agents.catalog.catalog import AgentStream
 from agentic_backend.streaming.transcode.writing import Place
 
 

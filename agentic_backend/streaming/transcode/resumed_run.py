@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 
-from agentic_backend.agents.exchange_checkpoints import ExchangeCheckpoints
+from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.protocol.messages import TokenUsage
 from agentic_backend.protocol.parts import ToolCallPart
 from agentic_backend.stores.records import MessageRecord

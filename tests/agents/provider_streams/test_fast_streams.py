@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletionChunk
 from pydantic import model_validator
 from support.providers.recorded_server import recorded_server
 
-from agentic_backend.agents.models import build_model
+from agentic_backend.agents.models.chat_models import build_model
 from agentic_backend.agents.provider_streams import fast_streams
 from agentic_backend.agents.provider_streams.exact_events import ExactEvents
 from agentic_backend.agents.provider_streams.recorded_streams import completions, messages, responses

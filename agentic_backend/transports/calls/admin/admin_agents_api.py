@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 from starlette.responses import Response
 
-from agentic_backend.agents.catalog_schema import catalog_schema
+from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.auth.user import User
 from agentic_backend.config.located_yaml import ConfigProblem
 from agentic_backend.errors import AgentConflict, AgentInvalid, AgentNotFound, AgentUnavailable, BadFrame, LimitReached

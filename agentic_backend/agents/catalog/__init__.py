@@ -1,0 +1,1 @@
+"""The catalog: its entries, what they name, and the checks of both."""

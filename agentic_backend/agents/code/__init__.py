@@ -1,0 +1,1 @@
+"""Authors' code: found, imported, called, and what it returns."""

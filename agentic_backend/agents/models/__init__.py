@@ -1,0 +1,1 @@
+"""Chat models: built, prepared, read within bounds, retried, and their failures told apart."""

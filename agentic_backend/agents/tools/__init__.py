@@ -1,0 +1,1 @@
+"""What happens around each call of a tool."""

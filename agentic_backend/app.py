@@ -45,9 +45,9 @@ from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.observing import ignore
 from agentic_backend.stores.opening import open_store, sqlite_file
+from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.stores.sqlite.pages import PagesWatch, watched_pages
 from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.telemetry import LogTail

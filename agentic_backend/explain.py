@@ -19,8 +19,14 @@ from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.checking import require_up_to_date
 from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
+from agentic_backend.stores.protocol.trail import (
+    AuditRecord,
+    ModuleErrorRecord,
+    ToolCallRecord,
+    TrailQuery,
+    UsageRecord,
+)
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRecord
-from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery, UsageRecord
 from agentic_backend.system_errors import reason_of, summary_of
 from agentic_backend.telemetry.formatters import printable
 

@@ -25,8 +25,8 @@ from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_s
 from agentic_backend.kpi import Kpi
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.opening import open_sqlite
+from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.tools.standard_tools import standard_tools
 
 # Added to the factory's timeout, for an agent that ignores its cancellation.

@@ -46,7 +46,7 @@ from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import SHARED, ItemBounds
+from agentic_backend.stores.protocol.items import SHARED, ItemBounds
 
 if TYPE_CHECKING:
     # MCP is imported by the agents that use it: it takes a quarter of a second.

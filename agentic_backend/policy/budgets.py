@@ -22,9 +22,9 @@ from agentic_backend.config.usage import BudgetSettings, BudgetsSettings
 from agentic_backend.errors import BudgetExceeded
 from agentic_backend.policy.prices import Cost
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.trail import UsageRecord
-from agentic_backend.stores.usage_sums import UsageQuery
-from agentic_backend.stores.user_rows import hidden_name
+from agentic_backend.stores.protocol.trail import UsageRecord
+from agentic_backend.stores.protocol.usage_sums import UsageQuery
+from agentic_backend.stores.protocol.user_rows import hidden_name
 from agentic_backend.streaming.model.model_calls import Asked
 
 _FRESH_S = 10.0

@@ -19,8 +19,8 @@ from agentic_backend.policy.supervised_module import ModuleFailed, SupervisedMod
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailRecord
 from agentic_backend.stores.records import PromptAddition
-from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailRecord
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 import logging
 
 from agentic_backend.protocol.messages import ExchangeStatus
+from agentic_backend.stores.protocol.trail import ShareRecord, SummaryRecord
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.trail import ShareRecord, SummaryRecord
 
 log = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from agentic_backend.policy.budgets import Budgets
 from agentic_backend.policy.prices import Prices
 from agentic_backend.policy.token_counts import TokenCounts, tokens_of_bytes
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import TrailRecord, UsageRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
-from agentic_backend.stores.trail import TrailRecord, UsageRecord
 from agentic_backend.streaming.model.model_calls import Asked, CallTokens, ModelCall, ModelCalls, Purpose
 from agentic_backend.streaming.transcode.drafts import CACHED_INPUT, CompleteDraft
 

@@ -22,8 +22,8 @@ from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.asking.user_limits import UserLimits
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.lineage import LARGEST_FAMILY, LONGEST, lineage_at
+from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.trail import SummaryRecord, TrailQuery
 
 
 class Branches:

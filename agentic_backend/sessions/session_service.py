@@ -35,8 +35,8 @@ from agentic_backend.sessions.session_statuses import statuses_of
 from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.base import SessionChange, SessionPage, SessionQuery, Store
 from agentic_backend.stores.lineage import descendants
+from agentic_backend.stores.protocol.session_search import FoundPage, SessionSearch
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown
-from agentic_backend.stores.session_search import FoundPage, SessionSearch
 from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.

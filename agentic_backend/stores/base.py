@@ -19,18 +19,22 @@ from typing import Protocol, Self
 from agentic_backend.errors import RateLimited
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
-from agentic_backend.stores.agent_versions import AgentVersionStore
-from agentic_backend.stores.attachments import AttachmentStore
-from agentic_backend.stores.branches import BranchStore
-from agentic_backend.stores.chores import ChoreStore
 from agentic_backend.stores.cursors import cursor_at, place_of
-from agentic_backend.stores.exchange_pages import ExchangePageStore
-from agentic_backend.stores.instances import InstanceStore
-from agentic_backend.stores.items import ItemStore
-from agentic_backend.stores.kpi_figures import KpiStore
-from agentic_backend.stores.message_search import MessageSearchStore
-from agentic_backend.stores.messages import MessageStore
-from agentic_backend.stores.partials import PartialStore
+from agentic_backend.stores.protocol.agent_versions import AgentVersionStore
+from agentic_backend.stores.protocol.attachments import AttachmentStore
+from agentic_backend.stores.protocol.branches import BranchStore
+from agentic_backend.stores.protocol.chores import ChoreStore
+from agentic_backend.stores.protocol.exchange_pages import ExchangePageStore
+from agentic_backend.stores.protocol.instances import InstanceStore
+from agentic_backend.stores.protocol.items import ItemStore
+from agentic_backend.stores.protocol.kpi_figures import KpiStore
+from agentic_backend.stores.protocol.message_search import MessageSearchStore
+from agentic_backend.stores.protocol.messages import MessageStore
+from agentic_backend.stores.protocol.partials import PartialStore
+from agentic_backend.stores.protocol.session_search import SessionSearchStore
+from agentic_backend.stores.protocol.trail import SummaryRecord, TrailRecord, TrailStore
+from agentic_backend.stores.protocol.usage_sums import UsageStore
+from agentic_backend.stores.protocol.user_rows import UserStore
 from agentic_backend.stores.records import (
     CheckpointRecord,
     ExchangeRecord,
@@ -41,10 +45,6 @@ from agentic_backend.stores.records import (
     SessionRecord,
 )
 from agentic_backend.stores.schema import SchemaStore
-from agentic_backend.stores.session_search import SessionSearchStore
-from agentic_backend.stores.trail import SummaryRecord, TrailRecord, TrailStore
-from agentic_backend.stores.usage_sums import UsageStore
-from agentic_backend.stores.user_rows import UserStore
 
 STATES_KEPT = 20
 """The number of states that a session keeps of its graphs; a newer one replaces the oldest."""

@@ -14,20 +14,10 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.stores.agent_versions import AgentVersionRecord
 from agentic_backend.stores.columns import Column, columns_of
-from agentic_backend.stores.partials import PartialPiece
-from agentic_backend.stores.records import (
-    AttachmentRecord,
-    ExchangeRecord,
-    ItemRecord,
-    KpiRecord,
-    MessageRecord,
-    SessionRecord,
-    UserDeletion,
-)
-from agentic_backend.stores.rows import Row, folded
-from agentic_backend.stores.trail import (
+from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord
+from agentic_backend.stores.protocol.partials import PartialPiece
+from agentic_backend.stores.protocol.trail import (
     ActivityRecord,
     AdminReadRecord,
     AuditRecord,
@@ -40,6 +30,16 @@ from agentic_backend.stores.trail import (
     ToolCallRecord,
     UsageRecord,
 )
+from agentic_backend.stores.records import (
+    AttachmentRecord,
+    ExchangeRecord,
+    ItemRecord,
+    KpiRecord,
+    MessageRecord,
+    SessionRecord,
+    UserDeletion,
+)
+from agentic_backend.stores.rows import Row, folded
 
 R = TypeVar("R")
 

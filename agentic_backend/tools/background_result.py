@@ -9,7 +9,7 @@ from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.lineage import spans_of
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.tools.tool_making import checked, tool_of
 
 

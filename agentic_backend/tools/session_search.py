@@ -11,7 +11,7 @@ from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.message_search import MessageSearch
+from agentic_backend.stores.protocol.message_search import MessageSearch
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import folded
 from agentic_backend.tools.tool_making import checked, tool_of

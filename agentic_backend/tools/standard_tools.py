@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from langchain_core.tools import BaseTool
 
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds
+from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.tools.assignment import DescribeScope, assignment_tools
 from agentic_backend.tools.background_result import background_tools
 from agentic_backend.tools.current_time import time_tools

@@ -12,7 +12,7 @@ from langchain_core.tools import ToolException
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.errors import LimitReached, StoreUnavailable
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds, ItemQuery, item_id
+from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery, item_id
 from agentic_backend.stores.records import ItemRecord
 
 MOST_LISTED = 100

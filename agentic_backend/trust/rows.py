@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.protocol.messages import Channel, Role
+from agentic_backend.stores.protocol.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord
-from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from agentic_backend.exchange.end.ending import LEFT_OPEN
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.trust import ToolTrust
+from agentic_backend.stores.protocol.trail import ToolCallRecord
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
-from agentic_backend.stores.trail import ToolCallRecord
 
 Outcome = Literal["ok", "failed", "rejected", "forbidden", "cancelled", "pending"]
 Approval = Literal["approved", "edited", "rejected", "expired", "awaited", "not_required", "not_recorded"]

@@ -12,7 +12,7 @@ from support.failing_store import FailingStore
 from agentic_backend.agents.state import graph_store
 from agentic_backend.agents.state.graph_store import GraphStore
 from agentic_backend.errors import LimitReached
-from agentic_backend.stores.items import ItemBounds
+from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.stores.sqlite import SqliteStore
 
 

@@ -28,7 +28,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.frames import Decision, HumanDecisions
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.testing import Call, ScriptedModel, call
 
 STUDENT = replace(USER, roles=frozenset({"student"}))

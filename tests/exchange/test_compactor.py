@@ -15,8 +15,8 @@ from support.sessions import USER, events_of, until
 
 from agentic_backend.exchange.past import compactor
 from agentic_backend.protocol.frames import HumanDecisions
+from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery, UsageRecord
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.stores.trail import PromptRecord, TrailQuery, UsageRecord
 
 
 @pytest.fixture

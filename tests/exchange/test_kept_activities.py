@@ -4,7 +4,7 @@ import pytest
 
 from agentic_backend.exchange.write.kept_activities import BYTES_AT_MOST, KeptActivities
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE
+from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE
 from agentic_backend.streaming.transcode.drafts import ActivityDraft
 from tests.stores.samples import a_session, an_exchange
 

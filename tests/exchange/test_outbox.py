@@ -25,9 +25,9 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, Tok
 from agentic_backend.protocol.parts import TextPart, ToolResultPart, text_of
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import ExchangeEnd, FencedOut
+from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import PromptRecord, TrailQuery
 from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 NOW = utc_now()

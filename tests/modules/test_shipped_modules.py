@@ -22,7 +22,7 @@ from support.sessions import PATIENCE_S, Sessions, open_sessions
 
 from agentic_backend.policy.modules_file import ModuleSpec, read_modules
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import AuditRecord, ExtractionRecord, TrailQuery
 from agentic_backend.testing import ScriptedModel, call
 
 SHIPPED = Path(__file__).parents[2] / "config" / "modules.yaml"

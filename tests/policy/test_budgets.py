@@ -19,8 +19,8 @@ from agentic_backend.policy import budgets as module
 from agentic_backend.policy.budgets import Budgets, period
 from agentic_backend.policy.prices import Cost
 from agentic_backend.policy.usage_ledger import may_pay
+from agentic_backend.stores.protocol.trail import UsageRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import UsageRecord
 from agentic_backend.streaming.model.model_calls import Asked
 
 NOW = datetime(2026, 3, 31, 22, tzinfo=UTC)

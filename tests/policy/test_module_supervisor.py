@@ -13,9 +13,9 @@ from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.module_supervisor import CannotStartModule, ModuleSupervisor
 from agentic_backend.protocol.messages import Channel, utc_now
+from agentic_backend.stores.protocol.trail import ModuleErrorRecord
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import ModuleErrorRecord
 
 
 class Unstartable(Acting):

@@ -30,7 +30,7 @@ from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.stores.trail import PromptRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery
 
 FILE = """
 assignments:

@@ -17,7 +17,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.apis import NO_APIS
 from agentic_backend.config.database_agents import DatabaseAgentsSettings
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
-from agentic_backend.stores.agent_versions import AgentVersionRecord, version_id
+from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord, version_id
 from agentic_backend.stores.sqlite.store import SqliteStore
 
 ADMIN = User(id="ada", name="Ada", is_admin=True)

@@ -26,8 +26,8 @@ from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.trust_reports import TrustReports
+from agentic_backend.stores.protocol.trail import AuditRecord, ModuleErrorRecord, TrailQuery
 from agentic_backend.stores.records import HumanDecision
-from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, TrailQuery
 
 SECRET, MAIL = "secret", "ada@example.org"
 SENT: list[dict[str, Any]] = []

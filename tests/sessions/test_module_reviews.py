@@ -21,7 +21,7 @@ from agentic_backend.agents.catalog.catalog import SessionLimits
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.errors import SessionCompleted
 from agentic_backend.policy.hook_context import HookContext, Point
-from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import AuditRecord, ModuleErrorRecord, TrailQuery
 
 # Far less than the 60 seconds that the modules may take here.
 SOON_S = 10

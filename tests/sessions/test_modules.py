@@ -27,9 +27,9 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
+from agentic_backend.stores.protocol.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
 
 SECRET = "secret"
 RUNS: list[list[str]] = []

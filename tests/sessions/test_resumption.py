@@ -26,9 +26,9 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.stores.base import Checkpoint
+from agentic_backend.stores.protocol.trail import AuditRecord, TrailQuery
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import AuditRecord, TrailQuery
 
 
 class Workshop:

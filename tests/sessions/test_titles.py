@@ -22,9 +22,9 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.asking.titles import UNNAMED, provisional_title
 from agentic_backend.stores.base import SessionChange
+from agentic_backend.stores.protocol.trail import AuditRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import AuditRecord, TrailQuery
 
 SECRET = "the secret of the person"
 

@@ -34,8 +34,8 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.trust import Ground, ToolTrust, TrustSummary
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.trust_reports import TrustReports
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.stores.tables import TOOL_CALLS
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 
 ROLES = PermissionsSettings(roles={"student": ("todos:*",)})
 STUDENT = replace(USER, id="ann", roles=frozenset({"student"}))

@@ -19,7 +19,7 @@ from agentic_backend.exchange.life import INTERRUPTED
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.kpi import Kpi
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.stores.trail import TrailQuery, UsageRecord
+from agentic_backend.stores.protocol.trail import TrailQuery, UsageRecord
 from agentic_backend.testing import ScriptedModel, Turn
 
 

@@ -12,8 +12,8 @@ from agentic_backend.errors import RateLimited
 from agentic_backend.policy.prices import Prices
 from agentic_backend.sessions.reading import usage_reports as module
 from agentic_backend.sessions.reading.usage_reports import UsageReports
+from agentic_backend.stores.protocol.usage_sums import UsageQuery
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.usage_sums import UsageQuery
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ from agentic_backend.relay.redis_broadcast import redis_broadcast
 from agentic_backend.relay.redis_messages import stream_of
 from agentic_backend.sessions.upkeep import maintenance
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds
 from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.protocol.items import ItemBounds
+from agentic_backend.stores.protocol.trail import TrailQuery, UsageRecord
 from agentic_backend.stores.tables import OUTLIVE_USERS, SESSIONS, TABLES
-from agentic_backend.stores.trail import TrailQuery, UsageRecord
 from tests.stores.samples import a_kpi, a_session, an_item
 from tests.stores.trail_samples import a_usage, one_of_each
 

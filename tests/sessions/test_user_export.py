@@ -14,7 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.sessions.users import user_export
 from agentic_backend.sessions.users.user_export import FOR_ADMINS
-from agentic_backend.stores.items import SHARED, ItemBounds
+from agentic_backend.stores.protocol.items import SHARED, ItemBounds
 from agentic_backend.stores.tables import OUTLIVE_USERS, PARTIAL_PIECES, TABLES
 from tests.stores.samples import CONTENT, an_attachment, an_item, in_pieces
 from tests.stores.trail_samples import one_of_each

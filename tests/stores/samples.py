@@ -10,12 +10,12 @@ from uuid import uuid4
 from agentic_backend.protocol.events import Choice, HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, text_of
-from agentic_backend.stores.agent_versions import AgentVersionRecord, VersionAction, version_id
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
-from agentic_backend.stores.items import item_id
-from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.lineage import lineage_at
-from agentic_backend.stores.partials import PartialPiece
+from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord, VersionAction, version_id
+from agentic_backend.stores.protocol.items import item_id
+from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
+from agentic_backend.stores.protocol.partials import PartialPiece
 from agentic_backend.stores.records import (
     AttachmentRecord,
     CheckpointKind,

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from agentic_backend.stores.base import STATES_KEPT, Store
 from agentic_backend.stores.lineage import spans_of
-from agentic_backend.stores.message_search import MessageSearch
+from agentic_backend.stores.protocol.message_search import MessageSearch
+from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.stores.tables import EXCHANGES, MESSAGES, SESSIONS, session_tables
-from agentic_backend.stores.trail import SummaryRecord, TrailQuery
 from tests.stores.samples import (
     EPOCH,
     a_branch,

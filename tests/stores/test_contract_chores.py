@@ -8,8 +8,8 @@ import pytest
 
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import TrailQuery, UsageRecord
 from agentic_backend.stores.tables import AUDITS, KPI_RECORDS, TABLES, USAGE, Table
-from agentic_backend.stores.trail import TrailQuery, UsageRecord
 from tests.stores.conftest import OpenMongo, OpenStore
 from tests.stores.samples import EPOCH, a_kpi, a_session, as_kpis, begin, kpis_of
 from tests.stores.trail_samples import a_usage

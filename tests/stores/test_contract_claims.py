@@ -11,10 +11,10 @@ from agentic_backend.errors import ApprovalNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Store
-from agentic_backend.stores.chores import Waiting
+from agentic_backend.stores.protocol.chores import Waiting
+from agentic_backend.stores.protocol.trail import AuditRecord, TrailQuery
 from agentic_backend.stores.records import CheckpointKind, ExchangePolicy
 from agentic_backend.stores.tables import PARTIAL_PIECES
-from agentic_backend.stores.trail import AuditRecord, TrailQuery
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import (
     EPOCH,

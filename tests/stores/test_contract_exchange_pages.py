@@ -2,9 +2,9 @@
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE
+from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE
+from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.records import ExchangePolicy, SessionRecord
-from agentic_backend.stores.trail import ActivityRecord
 from tests.stores.samples import (
     EPOCH,
     a_checkpoint,

@@ -6,7 +6,7 @@ import pytest
 
 from agentic_backend.errors import LimitReached
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import SHARED, ItemBounds, ItemQuery, item_id
+from agentic_backend.stores.protocol.items import SHARED, ItemBounds, ItemQuery, item_id
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import EPOCH, an_item
 

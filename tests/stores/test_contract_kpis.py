@@ -11,7 +11,7 @@ import pytest
 
 from agentic_backend.protocol.messages import ExchangeStatus, TokenUsage
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.kpi_figures import FIELDS, OPERATIONS, Aggregation, KpiBucket, KpiQuery
+from agentic_backend.stores.protocol.kpi_figures import FIELDS, OPERATIONS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import KpiRecord
 from tests.stores.conftest import WITH_FEWER_STAGES
 from tests.stores.samples import EPOCH, a_kpi, a_kpi_query, as_kpis, kpis_of, new_id

@@ -5,7 +5,7 @@ from typing import Any
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.message_search import MessageSearch
+from agentic_backend.stores.protocol.message_search import MessageSearch
 from agentic_backend.stores.records import MessageDraft, SessionRecord
 from tests.stores.samples import a_session, an_end, an_exchange, fence_after
 

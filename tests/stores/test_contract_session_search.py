@@ -7,8 +7,8 @@ from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.sessions.reading.snippets import snippet_of
 from agentic_backend.stores.base import SessionChange, Store
+from agentic_backend.stores.protocol.session_search import FoundPage, SessionSearch
 from agentic_backend.stores.records import MessageDraft, SessionRecord
-from agentic_backend.stores.session_search import FoundPage, SessionSearch
 from tests.stores.samples import a_session, an_end, an_exchange, fence_after, new_id
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.trail import SummaryRecord, TrailQuery
 from tests.stores.samples import a_session, an_end, answer, begin, new_id
 
 

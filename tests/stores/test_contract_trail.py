@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from agentic_backend.errors import BadFrame, SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.stores.base import AlreadyAsked, FencedOut, Store
-from agentic_backend.stores.tables import TRAIL
-from agentic_backend.stores.trail import (
+from agentic_backend.stores.protocol.trail import (
     AuditRecord,
     ExtractionRecord,
     FeedbackRecord,
@@ -23,6 +22,7 @@ from agentic_backend.stores.trail import (
     TrailRecord,
     UsageRecord,
 )
+from agentic_backend.stores.tables import TRAIL
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import EPOCH, a_session, an_end, an_exchange, answer, begin, begin_new, question
 from tests.stores.trail_samples import a_feedback, a_usage, an_audit, one_of_each

@@ -11,7 +11,7 @@ from services.mongodb import ON_MONGODB, ON_PLANNING_MONGODB
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo import usage as mongo_usage
-from agentic_backend.stores.usage_sums import USAGE_KEYS, UsageKey, UsageQuery, UsageSum
+from agentic_backend.stores.protocol.usage_sums import USAGE_KEYS, UsageKey, UsageQuery, UsageSum
 from tests.stores.conftest import OpenMongo
 from tests.stores.samples import EPOCH
 from tests.stores.trail_samples import a_usage

@@ -12,8 +12,10 @@ import pytest
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import SHARED, ItemBounds
 from agentic_backend.stores.mongo.sessions import collections_of_session
+from agentic_backend.stores.protocol.items import SHARED, ItemBounds
+from agentic_backend.stores.protocol.usage_sums import UsageQuery
+from agentic_backend.stores.protocol.user_rows import hidden_name
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.tables import (
@@ -27,8 +29,6 @@ from agentic_backend.stores.tables import (
     USAGE,
     Table,
 )
-from agentic_backend.stores.usage_sums import UsageQuery
-from agentic_backend.stores.user_rows import hidden_name
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (

@@ -10,10 +10,10 @@ from support.mongo_commands import Commands
 
 from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.stores.base import SessionQuery, took_too_long
-from agentic_backend.stores.items import ItemBounds, item_id
-from agentic_backend.stores.kpi_figures import Aggregation
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import Database, indexes
+from agentic_backend.stores.protocol.items import ItemBounds, item_id
+from agentic_backend.stores.protocol.kpi_figures import Aggregation
 from tests.stores.samples import (
     a_kpi,
     a_kpi_query,

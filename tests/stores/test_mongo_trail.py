@@ -10,8 +10,8 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.cursors import cursor_at
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import indexes
+from agentic_backend.stores.protocol.trail import AuditRecord, TrailQuery, UsageRecord
 from agentic_backend.stores.tables import TRAIL
-from agentic_backend.stores.trail import AuditRecord, TrailQuery, UsageRecord
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import EPOCH, a_session, an_end, an_exchange, answer, begin, begin_new, question

@@ -11,7 +11,7 @@ from support.tcp_line import TcpLine
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.driver import Driver
-from agentic_backend.stores.usage_sums import UsageQuery
+from agentic_backend.stores.protocol.usage_sums import UsageQuery
 from tests.stores.samples import CONTENT, a_session, an_attachment, an_end, answer, begin, in_pieces
 from tests.stores.test_mongo_driver import PATIENCE_S, check_away, check_back
 from tests.stores.trail_samples import a_usage

@@ -14,10 +14,10 @@ import pytest
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Fence, SessionQuery
+from agentic_backend.stores.protocol.usage_sums import UsageQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.connection import SqliteConnection
-from agentic_backend.stores.usage_sums import UsageQuery
 from tests.stores import endless_writer
 from tests.stores.samples import (
     ENDLESS,

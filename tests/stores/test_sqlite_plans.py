@@ -13,15 +13,15 @@ from support import kpi_rows
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import SessionChange, SessionQuery, cursor_after
 from agentic_backend.stores.cursors import cursor_at
-from agentic_backend.stores.items import ItemBounds, ItemQuery
-from agentic_backend.stores.kpi_figures import Aggregation
-from agentic_backend.stores.message_search import MessageSearch
-from agentic_backend.stores.session_search import SessionSearch
+from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
+from agentic_backend.stores.protocol.kpi_figures import Aggregation
+from agentic_backend.stores.protocol.message_search import MessageSearch
+from agentic_backend.stores.protocol.session_search import SessionSearch
+from agentic_backend.stores.protocol.trail import TrailQuery
+from agentic_backend.stores.protocol.usage_sums import UsageQuery
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
 from agentic_backend.stores.tables import TRAIL
-from agentic_backend.stores.trail import TrailQuery
-from agentic_backend.stores.usage_sums import UsageQuery
 from tests.stores.samples import (
     EPOCH,
     a_checkpoint,

@@ -13,9 +13,9 @@ import pytest
 from agentic_backend.protocol.messages import Channel, utc_now
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.base import SessionQuery, Store
-from agentic_backend.stores.message_search import MessageSearch
+from agentic_backend.stores.protocol.message_search import MessageSearch
+from agentic_backend.stores.protocol.session_search import SessionSearch
 from agentic_backend.stores.records import MessageDraft, SessionRecord
-from agentic_backend.stores.session_search import SessionSearch
 from agentic_backend.stores.sqlite import SqliteStore, migrations
 from agentic_backend.stores.sqlite.migrations import MIGRATIONS
 from agentic_backend.stores.sqlite.text_index import BLOCK_CHARS, BLOCK_MESSAGES, IDLE, LONGEST_TEXT, WRITTEN_CHARS

@@ -13,12 +13,12 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionChange, SessionQuery, Store
-from agentic_backend.stores.items import ItemBounds, ItemQuery
 from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
+from agentic_backend.stores.protocol.trail import TrailQuery
 from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.tables import SESSIONS, TABLES, TRAIL
-from agentic_backend.stores.trail import TrailQuery
 from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from agentic_backend.stores.trail import (
+from agentic_backend.stores.protocol.trail import (
     ActivityRecord,
     AdminReadRecord,
     AuditRecord,

@@ -26,8 +26,8 @@ from support.turn_model import Turn, TurnModel
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.tools.unfit_calls import NOT_RUN
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 
 
 @tool

@@ -14,8 +14,8 @@ from langgraph.types import interrupt
 from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.config.titles import TitlesSettings
 from agentic_backend.offline.model import OfflineChatModel
+from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.trail import SummaryRecord, TrailQuery
 from support.chat_client import check_exchange
 from support.phrase_model import check_history
 from support.recorded_agents import entry_of, one_node

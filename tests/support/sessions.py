@@ -54,7 +54,7 @@ from agentic_backend.sessions.users.user_export import UserExport
 from agentic_backend.sessions.wiring import open_sessions as open_services
 from agentic_backend.sessions.wiring import wire_sessions
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds
+from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.streaming.model.stream_turns import StreamTurns

@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langchain_core.tools import tool
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.testing import Call, ScriptedModel, ToolUse, call, open_agent
 
 

@@ -21,7 +21,7 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.background import background
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.mongo import MongoStore
-from agentic_backend.stores.trail import PromptRecord, ToolCallRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import PromptRecord, ToolCallRecord, TrailQuery
 from tests.tools.test_background import Told
 
 LOST = "The server went away before the tool gave a result."

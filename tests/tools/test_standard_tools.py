@@ -22,7 +22,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.parts import LinkPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 
 BOB = User(id="bob", name="Bob")
 NAMES = list(STANDARD_TOOLS)

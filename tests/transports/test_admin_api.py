@@ -23,8 +23,14 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.protocol.parts import Value
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import (
+    AdminReadRecord,
+    AuditRecord,
+    ExtractionRecord,
+    ModuleErrorRecord,
+    TrailQuery,
+)
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.trail import AdminReadRecord, AuditRecord, ExtractionRecord, ModuleErrorRecord, TrailQuery
 from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.calls.admin.admin_gate import AdminGate
 from agentic_backend.transports.rest.operation import Operation

@@ -23,8 +23,8 @@ from agentic_backend.protocol.parts import TextPart
 from agentic_backend.redaction import REDACTED, redacted
 from agentic_backend.sessions.users.sharing import READS_PER_MINUTE, SHARES_PER_SESSION, SharingService
 from agentic_backend.stores.base import ExchangeEnd, Fence, Store
+from agentic_backend.stores.protocol.trail import ShareRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeStatus, MessageDraft, TokenUsage
-from agentic_backend.stores.trail import ShareRecord, TrailQuery
 from tests.stores.samples import EPOCH, a_session, an_exchange, question
 
 

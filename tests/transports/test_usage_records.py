@@ -15,7 +15,7 @@ from support.running_server import FAST, RunningServer, running_server
 from support.usage_agents import ENTRIES
 
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.trail import TrailQuery, UsageRecord
+from agentic_backend.stores.protocol.trail import TrailQuery, UsageRecord
 
 PRICE = {"model": "off*", "input_per_million": 1_000_000, "output_per_million": 2_000_000, "from": "2026-01-01"}
 SETTINGS = {**FAST, "prices": [PRICE], "titles": {"enabled": False}}

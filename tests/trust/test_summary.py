@@ -9,8 +9,8 @@ from support.cpu_time import takes_at_most
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, utc_now
 from agentic_backend.protocol.parts import LinkPart, Part, TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.protocol.trust import Ground, TrustSummary
+from agentic_backend.stores.protocol.trail import Allowance, ToolCallRecord
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord
-from agentic_backend.stores.trail import Allowance, ToolCallRecord
 from agentic_backend.trust.rows import TrustRows
 from agentic_backend.trust.summary import summary_of
 

@@ -29,7 +29,7 @@ from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.errors import LimitReached
 from agentic_backend.event_loop import running_loop
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.items import ItemBounds, ItemQuery, item_id
+from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery, item_id
 from agentic_backend.stores.records import ItemRecord
 
 log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from agentic_backend.agents.tools.tool_failures import hide_secrets, without_sec
 from agentic_backend.agents.tools.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.errors import Forbidden
 from agentic_backend.mcp import policy_names
-from agentic_backend.stores.trail import Allowance
+from agentic_backend.stores.protocol.trail import Allowance
 
 _LONGEST_WAIT_S = 120.0
 """How long a thread waits for the modules, which have shorter timeouts."""

@@ -28,6 +28,7 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Store, Written
+from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import (
     CheckpointKind,
     CheckpointRecord,
@@ -36,7 +37,6 @@ from agentic_backend.stores.records import (
     SessionRecord,
     shown,
 )
-from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.lineage import spans_of
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.stores.records import PromptAddition, SessionRecord
 from agentic_backend.stores.tables import EXCHANGES
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
 
 _AT_MOST = 20
 """So many are reported at once; the others in the session's next prompt."""

@@ -37,8 +37,8 @@ from agentic_backend.protocol.parts import text_of
 from agentic_backend.relay.lull import wait_for_lull
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
-from agentic_backend.stores.trail import SummaryRecord, TrailQuery
 from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)

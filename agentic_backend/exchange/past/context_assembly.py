@@ -15,7 +15,7 @@ from agentic_backend.policy.context_window import ContextWindow, Summary
 from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections
 from agentic_backend.policy.section import Section
 from agentic_backend.policy.token_counts import context_tokens
-from agentic_backend.stores.trail import PromptRecord, PromptSection, SummaryRecord, ToolCallRecord
+from agentic_backend.stores.protocol.trail import PromptRecord, PromptSection, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.content.conversion import to_langchain
 
 # So many messages of so many characters are counted approximately in about a millisecond.

@@ -27,7 +27,7 @@ from agentic_backend.loop_load import served_timeout
 from agentic_backend.normal_form import clean
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.trail import ToolCallRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.streaming.content.conversion import bounded
 from agentic_backend.tracing.spans import context_of_call
 

@@ -22,7 +22,7 @@ from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.policy.prompt_assembly import tokens_by_section
 from agentic_backend.policy.session_log import compaction_of
 from agentic_backend.policy.usage_ledger import Payer
-from agentic_backend.stores.trail import PromptRecord, SummaryRecord, ToolCallRecord
+from agentic_backend.stores.protocol.trail import PromptRecord, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.transcode.drafts import ActivityDraft
 
 log = logging.getLogger(__name__)

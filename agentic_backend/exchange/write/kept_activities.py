@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE
+from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE
+from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.stores.trail import ActivityRecord
 from agentic_backend.streaming.transcode.drafts import ActivityDraft
 
 BYTES_AT_MOST = 16_384

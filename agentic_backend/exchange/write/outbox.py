@@ -18,8 +18,8 @@ from agentic_backend.protocol.events import Activity, Stream
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd
+from agentic_backend.stores.protocol.trail import Allowance, TrailRecord
 from agentic_backend.stores.records import MessageDraft, MessageRecord
-from agentic_backend.stores.trail import Allowance, TrailRecord
 from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft, Draft, TextDraft
 
 # How long records of the trail wait for a message to be stored with, in seconds: alone they cost a write of their own.

@@ -14,8 +14,8 @@ from agentic_backend.policy.hook_checks import replaced
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import Part, TextPart, text_of
+from agentic_backend.stores.protocol.trail import AuditRecord, TrailRecord
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord
-from agentic_backend.stores.trail import AuditRecord, TrailRecord
 from agentic_backend.streaming.transcode.drafts import CompleteDraft, Draft
 
 _TEXTS = {Channel.FINAL, Channel.OBSERVATION, Channel.PLAN, Channel.THOUGHT}

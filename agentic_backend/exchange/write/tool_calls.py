@@ -16,8 +16,8 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
+from agentic_backend.stores.protocol.trail import Allowance, ToolCallRecord
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageDraft, MessageRecord
-from agentic_backend.stores.trail import Allowance, ToolCallRecord
 from agentic_backend.streaming.content.conversion import bounded
 
 LONGEST = 65_536

@@ -10,8 +10,8 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
+from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import MessageRecord, SessionRecord, place
-from agentic_backend.stores.trail import TrailRecord
 from agentic_backend.streaming.transcode.drafts import CompleteDraft
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from agentic_backend.exchange.run.step_values import without_secrets
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
-from agentic_backend.stores.agent_versions import AgentVersionRecord, VersionAction, version_id
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord, VersionAction, version_id
 
 log = logging.getLogger(__name__)
 

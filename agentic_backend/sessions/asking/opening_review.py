@@ -14,8 +14,8 @@ from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.sessions.asking.attached import NOTHING_ATTACHED, Attached
 from agentic_backend.sessions.asking.titles import provisional_title
 from agentic_backend.stores.base import AlreadyAsked
+from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, MessageDraft, SessionRecord
-from agentic_backend.stores.trail import TrailRecord
 
 
 @dataclass(frozen=True, slots=True)

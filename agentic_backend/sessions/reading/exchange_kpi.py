@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.reading.usage_reports import CostView, costs_of
+from agentic_backend.stores.protocol.usage_sums import UsageQuery, UsageSum
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, Restore
-from agentic_backend.stores.usage_sums import UsageQuery, UsageSum
 
 
 class ModelCallsView(Value):

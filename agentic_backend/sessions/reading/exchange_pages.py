@@ -6,8 +6,8 @@ from agentic_backend.auth.user import User
 from agentic_backend.exchange.end.resumable import is_resumable
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.trail import ActivityRecord
 
 PAGE_BYTES = 1024 * 1024
 """The most bytes of what is asked and decided in a page of exchanges, unless a single one has more."""

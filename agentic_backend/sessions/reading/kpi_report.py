@@ -11,7 +11,7 @@ from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.reading.exchange_kpi import ExchangeKpi, calls_of, exchange_kpi
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.kpi_figures import Aggregation, KpiBucket, KpiQuery
+from agentic_backend.stores.protocol.kpi_figures import Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord
 
 BUCKETS_AT_MOST = 10_000

@@ -25,7 +25,7 @@ from agentic_backend.exchange.run.step_values import without_secrets
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.trail import PromptRecord, TrailQuery
+from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery
 
 MOST_NODES, MOST_EDGES = 300, 3_000
 _DRAW_S = 10.0

@@ -9,8 +9,8 @@ from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.stores.trail import AuditRecord, ModuleErrorRecord, ToolCallRecord, TrailQuery
 from agentic_backend.trust.rows import TrustRows
 from agentic_backend.trust.summary import summary_of
 

@@ -10,7 +10,7 @@ from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.usage_sums import UsageQuery, UsageSum
+from agentic_backend.stores.protocol.usage_sums import UsageQuery, UsageSum
 
 _SUMS_AT_MOST = 1_000
 _SPAN = timedelta(days=31)

@@ -11,7 +11,7 @@ from agentic_backend.protocol.events import PartialText
 from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.partials import PartialPiece
+from agentic_backend.stores.protocol.partials import PartialPiece
 
 # Small batches: each text is read just before its write, and other writes get their turn in between.
 _AT_ONCE = 50

@@ -11,8 +11,8 @@ from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.lineage import spans_of
+from agentic_backend.stores.protocol.trail import FeedbackRecord, Rating, TrailQuery
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.stores.trail import FeedbackRecord, Rating, TrailQuery
 
 _LISTED = 1_000
 

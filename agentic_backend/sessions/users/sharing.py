@@ -23,9 +23,9 @@ from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.session_service import PAGE_BYTES
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.trail import ShareRecord, TrailQuery
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.stores.tables import SHARES
-from agentic_backend.stores.trail import ShareRecord, TrailQuery
 
 SHARES_PER_SESSION = 20
 READS_PER_MINUTE = 120

@@ -23,9 +23,9 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.user_rows import hidden_name
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.tables import SESSIONS, TABLES
-from agentic_backend.stores.user_rows import hidden_name
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from agentic_backend.policy.hook_checks import PARTS
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.sessions.waiting.approvals import is_choice, recheck
+from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, HumanDecision
-from agentic_backend.stores.trail import TrailRecord
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import changed_session, delete, state_at
 from agentic_backend.stores.mongo.settling import exchange_with
 from agentic_backend.stores.mongo.trail import put_trail
+from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import SESSIONS
-from agentic_backend.stores.trail import SummaryRecord
 
 
 class Branches(Part):

@@ -27,10 +27,10 @@ from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.sessions import session_with
 from agentic_backend.stores.mongo.settling import current_document
 from agentic_backend.stores.mongo.trail import put_trail, remove_orphans
+from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
 from agentic_backend.stores.tables import EXCHANGES
-from agentic_backend.stores.trail import TrailRecord
 
 
 class Claims(Part):

@@ -29,7 +29,7 @@ from uuid import uuid4
 from pymongo.asynchronous.database import AsyncDatabase
 
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, KeptState
-from agentic_backend.stores.kpi_figures import FIELDS, GROUPS
+from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, SessionRecord
 from agentic_backend.stores.rows import Row, json_text, rfc3339
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS, TABLES, Table

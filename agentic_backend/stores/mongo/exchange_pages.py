@@ -2,13 +2,13 @@
 
 from collections.abc import Collection
 
-from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
 from agentic_backend.stores.lineage import Span, spans_from
 from agentic_backend.stores.mongo.documents import UNENDED, WITHOUT_STATE, Database, Document, record_in, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.settling import as_of
+from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
+from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.tables import ACTIVITIES
-from agentic_backend.stores.trail import ActivityRecord
 
 _SHOWN = WITHOUT_STATE | dict.fromkeys(LEFT_OUT, 0)
 # Documents in one read: little more is read than fits.

@@ -58,10 +58,10 @@ from agentic_backend.stores.mongo.settling import (
     settled_all,
 )
 from agentic_backend.stores.mongo.trail import put_trail, remove_orphans, remove_trail
+from agentic_backend.stores.protocol.trail import TrailRecord, starts_background
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import EXCHANGES, SESSIONS
-from agentic_backend.stores.trail import TrailRecord, starts_background
 
 
 class Exchanges(Part):

@@ -22,14 +22,14 @@ from agentic_backend.stores.base import (
     took_too_long,
 )
 from agentic_backend.stores.lineage import descendants
-from agentic_backend.stores.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
 from agentic_backend.stores.mongo.operations import Part, operation
 from agentic_backend.stores.mongo.trail import put_trail, remove_trail
+from agentic_backend.stores.protocol.message_search import SEARCHED_CHANNEL, MessageSearch
+from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.stores.rows import PROOF_BYTES, folded, rfc3339
 from agentic_backend.stores.tables import MESSAGES, SESSIONS, session_tables
-from agentic_backend.stores.trail import SummaryRecord
 
 _NEWEST_FIRST = [("updated_at", -1), ("_id", -1)]
 SEARCHED = 100

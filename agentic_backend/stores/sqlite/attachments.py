@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agentic_backend.errors import AttachmentNotFound, LimitReached
 from agentic_backend.stores.attachment_steps import AttachmentSteps
-from agentic_backend.stores.attachments import of_all_attachments
+from agentic_backend.stores.protocol.attachments import of_all_attachments
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles

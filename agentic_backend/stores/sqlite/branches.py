@@ -4,12 +4,12 @@ import sqlite3
 from dataclasses import replace
 
 from agentic_backend.stores.lineage import spans_of
+from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.sqlite.operations import Part, count, first, insert, lists, reads, writes
 from agentic_backend.stores.sqlite.sessions import family_of, session_with
 from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import EXCHANGES, SESSIONS
-from agentic_backend.stores.trail import SummaryRecord
 
 _COPY_STATE = """
     INSERT INTO session_states (session_id, rank, exchange_id, state)

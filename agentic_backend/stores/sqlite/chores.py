@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_backend.protocol.messages import SessionState
-from agentic_backend.stores.chores import Waiting
+from agentic_backend.stores.protocol.chores import Waiting
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, lists, select, writes

@@ -7,6 +7,7 @@ from datetime import datetime
 from agentic_backend.errors import ApprovalNotFound
 from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
+from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
 from agentic_backend.stores.sqlite.branches import count_below
@@ -14,7 +15,6 @@ from agentic_backend.stores.sqlite.exchanges import HELD, fenced, keep_checkpoin
 from agentic_backend.stores.sqlite.operations import Part, count, reads, writes
 from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.sqlite.trail import put_trail
-from agentic_backend.stores.trail import TrailRecord
 
 _SET_WAITING = f"""
     UPDATE exchanges SET status = 'awaiting_human', owner = NULL, deadline = :deadline, partial = NULL,

@@ -4,12 +4,12 @@ import sqlite3
 from collections.abc import Collection
 from dataclasses import asdict
 
-from agentic_backend.stores.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
 from agentic_backend.stores.lineage import spans_from
+from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
+from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.sqlite.operations import Part, columns, lists, placeholders
 from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.tables import ACTIVITIES, EXCHANGES
-from agentic_backend.stores.trail import ActivityRecord
 
 _FROM = f"""
     SELECT {", ".join(name for name in EXCHANGES.names if name not in LEFT_OUT)} FROM exchanges

@@ -20,6 +20,7 @@ from agentic_backend.stores.base import (
     FencedOut,
     Written,
 )
+from agentic_backend.stores.protocol.trail import TrailRecord, starts_background
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import Row, json_text, rfc3339
 from agentic_backend.stores.sqlite.operations import (
@@ -36,7 +37,6 @@ from agentic_backend.stores.sqlite.operations import (
 from agentic_backend.stores.sqlite.sessions import session_with
 from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
-from agentic_backend.stores.trail import TrailRecord, starts_background
 
 _ADMIT = f"""
     UPDATE sessions SET active_exchange_id = :exchange_id, active_owner = :owner, next_rank = next_rank + 1,

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 
 from agentic_backend.errors import LimitReached
-from agentic_backend.stores.items import ItemBounds, ItemQuery
+from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.records import ItemRecord
 from agentic_backend.stores.sqlite.operations import Part, lists, placeholders, reads, select, writes
 from agentic_backend.stores.tables import ITEMS

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, PERCENTILES, Aggregation, KpiBucket, KpiQuery
+from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS, PERCENTILES, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import KpiRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, first, insert, reads, reports, writes

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from agentic_backend.stores.lineage import spans_of
-from agentic_backend.stores.message_search import MessageSearch
+from agentic_backend.stores.protocol.message_search import MessageSearch
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import row_bytes, with_first
 from agentic_backend.stores.sqlite.operations import Part, columns, reads

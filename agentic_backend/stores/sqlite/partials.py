@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pydantic_core import from_json
 
 from agentic_backend.protocol.events import PartialText
-from agentic_backend.stores.partials import PartialPiece, joined
+from agentic_backend.stores.protocol.partials import PartialPiece, joined
 from agentic_backend.stores.rows import json_text, partial_of, unstored
 from agentic_backend.stores.sqlite.operations import Part, placeholders, reads, writes
 from agentic_backend.stores.tables import PARTIAL_PIECES

@@ -3,8 +3,8 @@
 import sqlite3
 from contextlib import closing
 
+from agentic_backend.stores.protocol.session_search import HITS_PER_SESSION, FoundPage, SessionSearch
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.session_search import HITS_PER_SESSION, FoundPage, SessionSearch
 from agentic_backend.stores.sqlite.operations import Part
 from agentic_backend.stores.sqlite.text_search import TextSearch
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from agentic_backend.stores.base import Completion, SessionChange, SessionPage, SessionQuery
 from agentic_backend.stores.lineage import descendants
+from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import PROOF_BYTES, folded, rfc3339
 from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
@@ -15,7 +16,6 @@ from agentic_backend.stores.sqlite.text_index import FORGOTTEN_CHARS, forget_ses
 from agentic_backend.stores.sqlite.text_search import TextSearch
 from agentic_backend.stores.sqlite.trail import put_trail
 from agentic_backend.stores.tables import SESSIONS
-from agentic_backend.stores.trail import SummaryRecord
 
 _NAME = f"""
     UPDATE sessions SET title = :title, search_title = :search_title, unnamed = FALSE

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import blake2b
 
-from agentic_backend.stores.message_search import SEARCHED_CHANNEL
+from agentic_backend.stores.protocol.message_search import SEARCHED_CHANNEL
 
 BLOCK_MESSAGES = 64
 BLOCK_CHARS = 4 * 1024

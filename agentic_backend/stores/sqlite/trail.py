@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Sequence
 from itertools import groupby
 
+from agentic_backend.stores.protocol.trail import R, TrailPage, TrailQuery, TrailRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, select, writes
 from agentic_backend.stores.tables import TRAIL
-from agentic_backend.stores.trail import R, TrailPage, TrailQuery, TrailRecord
 
 
 def put_trail(db: sqlite3.Connection, records: Sequence[TrailRecord]) -> None:

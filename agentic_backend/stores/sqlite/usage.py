@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from agentic_backend.stores.protocol.usage_sums import UsageAdding, UsageQuery, UsageSum
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, lists, reports
 from agentic_backend.stores.tables import USAGE
-from agentic_backend.stores.usage_sums import UsageAdding, UsageQuery, UsageSum
 
 _COLUMNS = {column.field: column.name for column in USAGE.columns}
 _FIGURES = """count(*) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,

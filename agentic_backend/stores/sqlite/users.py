@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from agentic_backend.errors import StoreUnavailable
+from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
 from agentic_backend.stores.sqlite.text_index import merge_index
 from agentic_backend.stores.tables import DELETIONS, Table
-from agentic_backend.stores.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 
 # How long readers may keep the write-ahead log from being emptied, and when that is tried again, in seconds.
 _READERS_S, _AGAIN_S = 2.0, 0.1

@@ -16,7 +16,7 @@ from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.run.call_limits import CallLimits
 from agentic_backend.agents.tools.tool_guard import allowance_of
 from agentic_backend.agents.tools.unfit_calls import NOT_RUN, is_unfit
-from agentic_backend.stores.trail import Allowance
+from agentic_backend.stores.protocol.trail import Allowance
 from agentic_backend.streaming.model.call_spans import end_tool, fail_tool, tool_span
 from agentic_backend.streaming.model.in_flight import InFlight, Kind
 from agentic_backend.streaming.model.model_calls import ModelCall, OnBegin, begins

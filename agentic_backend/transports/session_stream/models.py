@@ -18,8 +18,8 @@ from agentic_backend.protocol.messages import (
     Timestamp,
 )
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, absent, text_of
+from agentic_backend.stores.protocol.trail import AuditRecord
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.trail import AuditRecord
 from agentic_backend.transports.camel_case import CamelBody, CamelQuery, CamelValue
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, WholeNumber
 from agentic_backend.transports.session_stream.events import ToolCall, ToolResult

@@ -11,7 +11,7 @@ from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.stores.trail import AuditRecord
+from agentic_backend.stores.protocol.trail import AuditRecord
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.operation import ASKING, OPENING, Operation, Streamed

@@ -10,8 +10,7 @@ from agentic_backend.policy.supervised_module import ModuleHealth
 from agentic_backend.protocol.messages import Session, SessionState
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.stores.base import SessionQuery
-from agentic_backend.stores.records import SessionRecord
-from agentic_backend.stores.trail import (
+from agentic_backend.stores.protocol.trail import (
     AdminReadRecord,
     AuditRecord,
     ExtractionRecord,
@@ -19,6 +18,7 @@ from agentic_backend.stores.trail import (
     PromptRecord,
     ToolCallRecord,
 )
+from agentic_backend.stores.records import SessionRecord
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.rest.operation import Operation
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query

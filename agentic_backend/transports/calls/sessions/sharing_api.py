@@ -10,8 +10,8 @@ from agentic_backend.errors import LimitReached, SessionNotFound
 from agentic_backend.protocol.frames import IN_ANY_NOTATION, Frame
 from agentic_backend.protocol.views import CreatedShareView, SharedSessionView, SharesView, ShareView
 from agentic_backend.sessions.users.sharing import SharingService
+from agentic_backend.stores.protocol.trail import ShareRecord
 from agentic_backend.stores.records import shown
-from agentic_backend.stores.trail import ShareRecord
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX, PageOfMessages
 from agentic_backend.transports.rest.operation import Operation
 

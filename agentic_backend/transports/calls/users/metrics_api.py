@@ -9,7 +9,7 @@ from starlette.requests import Request
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
 from agentic_backend.sessions.reading.kpi_report import NumericalReport, Precision, SummaryReport
-from agentic_backend.stores.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
+from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
 from agentic_backend.transports.calls.admin.admin_gate import called
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices

@@ -11,7 +11,7 @@ from agentic_backend.protocol.frames import Frame, JsonInteger
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.reading.run_views import DrawnGraph, TracedRun
-from agentic_backend.stores.trail import PromptSection
+from agentic_backend.stores.protocol.trail import PromptSection
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.credentials import tokens_of

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.tables import EXCHANGES
-from agentic_backend.stores.trail import ActivityRecord
 
 LEFT_OUT = ("partial", "policy", "runtime_context")
 """The fields that records of a page lack: they may be large, and only who goes on with an exchange needs them."""

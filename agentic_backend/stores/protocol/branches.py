@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
+from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.trail import SummaryRecord
 
 
 class BranchStore(Protocol):

@@ -1,0 +1,1 @@
+"""The parts of the Store protocol that `base` joins, each with its records."""

@@ -12,7 +12,7 @@ import pytest
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.mongo.sessions import collections_of_session
+from agentic_backend.stores.mongo.sessions.sessions import collections_of_session
 from agentic_backend.stores.protocol.items import SHARED, ItemBounds
 from agentic_backend.stores.protocol.usage_sums import UsageQuery
 from agentic_backend.stores.protocol.user_rows import hidden_name

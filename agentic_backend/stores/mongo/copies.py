@@ -16,9 +16,9 @@ from agentic_backend.stores.mongo.documents import (
     state_document,
 )
 from agentic_backend.stores.mongo.operations import Part, operation
-from agentic_backend.stores.mongo.sessions import collections_of_session
-from agentic_backend.stores.mongo.settling import finish_ends, forget_states
-from agentic_backend.stores.mongo.trail import remove_trail_of
+from agentic_backend.stores.mongo.sessions.sessions import collections_of_session
+from agentic_backend.stores.mongo.sessions.settling import finish_ends, forget_states
+from agentic_backend.stores.mongo.sessions.trail import remove_trail_of
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.tables import EXCHANGES, SESSIONS, TABLES, Table, session_tables
 from agentic_backend.stores.transfer import Counts

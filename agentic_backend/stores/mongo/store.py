@@ -12,24 +12,24 @@ from typing import Any, Self
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.agent_versions import AgentVersions
 from agentic_backend.stores.mongo.attachments import Attachments
-from agentic_backend.stores.mongo.branches import Branches
 from agentic_backend.stores.mongo.chores import Chores
-from agentic_backend.stores.mongo.claims import Claims
 from agentic_backend.stores.mongo.copies import Copies
 from agentic_backend.stores.mongo.driver import Clock, Driver, MongoDriver, blocking_client
-from agentic_backend.stores.mongo.exchange_pages import ExchangePages
-from agentic_backend.stores.mongo.exchanges import Exchanges
-from agentic_backend.stores.mongo.finishing import Finishing
 from agentic_backend.stores.mongo.instances import Connect, Instances
 from agentic_backend.stores.mongo.items import Items
 from agentic_backend.stores.mongo.kpis import Kpis
-from agentic_backend.stores.mongo.messages import Messages
-from agentic_backend.stores.mongo.partials import Partials
 from agentic_backend.stores.mongo.schema import Schema, open_schema
-from agentic_backend.stores.mongo.session_search import SessionSearches
-from agentic_backend.stores.mongo.sessions import Sessions, finish_deletions
-from agentic_backend.stores.mongo.settling import HalfBegun
-from agentic_backend.stores.mongo.trail import Trail
+from agentic_backend.stores.mongo.sessions.branches import Branches
+from agentic_backend.stores.mongo.sessions.claims import Claims
+from agentic_backend.stores.mongo.sessions.exchange_pages import ExchangePages
+from agentic_backend.stores.mongo.sessions.exchanges import Exchanges
+from agentic_backend.stores.mongo.sessions.finishing import Finishing
+from agentic_backend.stores.mongo.sessions.messages import Messages
+from agentic_backend.stores.mongo.sessions.partials import Partials
+from agentic_backend.stores.mongo.sessions.session_search import SessionSearches
+from agentic_backend.stores.mongo.sessions.sessions import Sessions, finish_deletions
+from agentic_backend.stores.mongo.sessions.settling import HalfBegun
+from agentic_backend.stores.mongo.sessions.trail import Trail
 from agentic_backend.stores.mongo.usage import Usage
 from agentic_backend.stores.mongo.users import Users
 from agentic_backend.stores.observing import Observer

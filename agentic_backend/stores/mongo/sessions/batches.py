@@ -26,7 +26,7 @@ from pymongo import ReturnDocument
 
 from agentic_backend.stores.mongo.documents import Database, Document, document
 from agentic_backend.stores.mongo.driver import inserted, together
-from agentic_backend.stores.mongo.trail import put_trail
+from agentic_backend.stores.mongo.sessions.trail import put_trail
 from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.tables import MESSAGES

@@ -7,7 +7,6 @@ from datetime import datetime
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.stores.base import AlreadyAsked, Written
-from agentic_backend.stores.mongo.batches import NotInserted, count_batch
 from agentic_backend.stores.mongo.documents import (
     NOTHING_TO_GO_ON_FROM,
     WITHOUT_STATE,
@@ -18,8 +17,9 @@ from agentic_backend.stores.mongo.documents import (
     session_in,
 )
 from agentic_backend.stores.mongo.driver import inserted
-from agentic_backend.stores.mongo.sessions import session_with
-from agentic_backend.stores.mongo.settling import HalfBegun, settled
+from agentic_backend.stores.mongo.sessions.batches import NotInserted, count_batch
+from agentic_backend.stores.mongo.sessions.sessions import session_with
+from agentic_backend.stores.mongo.sessions.settling import HalfBegun, settled
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord, place
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import EXCHANGES, MESSAGES, SESSIONS

@@ -29,8 +29,6 @@ from pymongo import ReturnDocument
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, KeptState, Written
-from agentic_backend.stores.mongo.batches import count_batch
-from agentic_backend.stores.mongo.beginnings import Admission, drop_checkpoint, open_in, open_with, refuse_busy
 from agentic_backend.stores.mongo.documents import (
     LARGEST_STATE,
     WITHOUT_STATE,
@@ -46,18 +44,20 @@ from agentic_backend.stores.mongo.documents import (
     session_in,
     state_document,
 )
-from agentic_backend.stores.mongo.finishing import Finishing
-from agentic_backend.stores.mongo.messages import messages_between
 from agentic_backend.stores.mongo.operations import Part, operation
-from agentic_backend.stores.mongo.sessions import change_family
-from agentic_backend.stores.mongo.settling import (
+from agentic_backend.stores.mongo.sessions.batches import count_batch
+from agentic_backend.stores.mongo.sessions.beginnings import Admission, drop_checkpoint, open_in, open_with, refuse_busy
+from agentic_backend.stores.mongo.sessions.finishing import Finishing
+from agentic_backend.stores.mongo.sessions.messages import messages_between
+from agentic_backend.stores.mongo.sessions.sessions import change_family
+from agentic_backend.stores.mongo.sessions.settling import (
     HalfBegun,
     exchange_with,
     finish_ends,
     has_ended,
     settled_all,
 )
-from agentic_backend.stores.mongo.trail import put_trail, remove_orphans, remove_trail
+from agentic_backend.stores.mongo.sessions.trail import put_trail, remove_orphans, remove_trail
 from agentic_backend.stores.protocol.trail import TrailRecord, starts_background
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import rfc3339

@@ -15,8 +15,8 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import STATES_KEPT
 from agentic_backend.stores.mongo.documents import UNENDED, WITHOUT_STATE, Database, Document, record_in
 from agentic_backend.stores.mongo.driver import inserted, together
-from agentic_backend.stores.mongo.sessions import delete
-from agentic_backend.stores.mongo.trail import remove_trail_of
+from agentic_backend.stores.mongo.sessions.sessions import delete
+from agentic_backend.stores.mongo.sessions.trail import remove_trail_of
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.tables import EXCHANGES
 

@@ -17,7 +17,7 @@ from agentic_backend.backoff import backoff
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.mongo.documents import Document
 from agentic_backend.stores.mongo.driver import MongoDriver
-from agentic_backend.stores.mongo.settling import finish_ends
+from agentic_backend.stores.mongo.sessions.settling import finish_ends
 
 _AT_ONCE, _AT_MOST = 100, 1_000
 # How long a read or the session's next exchange waits for it: they manage without.

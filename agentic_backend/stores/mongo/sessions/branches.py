@@ -10,11 +10,11 @@ from dataclasses import replace
 from agentic_backend.stores.base import KeptState
 from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.mongo.documents import Database, document, session_in, state_document
-from agentic_backend.stores.mongo.messages import within
 from agentic_backend.stores.mongo.operations import Part, operation
-from agentic_backend.stores.mongo.sessions import changed_session, delete, state_at
-from agentic_backend.stores.mongo.settling import exchange_with
-from agentic_backend.stores.mongo.trail import put_trail
+from agentic_backend.stores.mongo.sessions.messages import within
+from agentic_backend.stores.mongo.sessions.sessions import changed_session, delete, state_at
+from agentic_backend.stores.mongo.sessions.settling import exchange_with
+from agentic_backend.stores.mongo.sessions.trail import put_trail
 from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import SESSIONS

@@ -20,7 +20,7 @@ from agentic_backend.stores.protocol.session_search import SessionSearch
 from agentic_backend.stores.protocol.trail import TrailQuery
 from agentic_backend.stores.protocol.usage_sums import UsageQuery
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite.exchanges import _DROP_CHECKPOINTS
+from agentic_backend.stores.sqlite.sessions.exchanges import _DROP_CHECKPOINTS
 from agentic_backend.stores.tables import TRAIL
 from tests.stores.samples import (
     EPOCH,

@@ -18,7 +18,13 @@ from agentic_backend.stores.protocol.session_search import SessionSearch
 from agentic_backend.stores.records import MessageDraft, SessionRecord
 from agentic_backend.stores.sqlite import SqliteStore, migrations
 from agentic_backend.stores.sqlite.migrations import MIGRATIONS
-from agentic_backend.stores.sqlite.text_index import BLOCK_CHARS, BLOCK_MESSAGES, IDLE, LONGEST_TEXT, WRITTEN_CHARS
+from agentic_backend.stores.sqlite.sessions.text_index import (
+    BLOCK_CHARS,
+    BLOCK_MESSAGES,
+    IDLE,
+    LONGEST_TEXT,
+    WRITTEN_CHARS,
+)
 from tests.stores.samples import (
     a_session,
     an_end,

@@ -11,7 +11,7 @@ from agentic_backend.stores.protocol.chores import Waiting
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, lists, select, writes
-from agentic_backend.stores.sqlite.text_index import BLOCK_MESSAGES, IDLE, due_sessions, index_sessions
+from agentic_backend.stores.sqlite.sessions.text_index import BLOCK_MESSAGES, IDLE, due_sessions, index_sessions
 from agentic_backend.stores.tables import SESSIONS, Table
 
 # The index of what has not ended is found only if its condition is repeated.

@@ -22,22 +22,22 @@ from agentic_backend.stores.schema import Upgraded
 from agentic_backend.stores.sqlite.agent_versions import AgentVersions
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
 from agentic_backend.stores.sqlite.attachments import Attachments
-from agentic_backend.stores.sqlite.branches import Branches
 from agentic_backend.stores.sqlite.chores import Chores
-from agentic_backend.stores.sqlite.claims import Claims
 from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.sqlite.copies import Copies
-from agentic_backend.stores.sqlite.exchange_pages import ExchangePages
-from agentic_backend.stores.sqlite.exchanges import Exchanges
 from agentic_backend.stores.sqlite.instances import Instances, create_shared_tables
 from agentic_backend.stores.sqlite.items import Items
 from agentic_backend.stores.sqlite.kpis import Kpis
-from agentic_backend.stores.sqlite.messages import Messages
 from agentic_backend.stores.sqlite.migrations import migrate
-from agentic_backend.stores.sqlite.partials import Partials
-from agentic_backend.stores.sqlite.session_search import SessionSearches
-from agentic_backend.stores.sqlite.sessions import Sessions
-from agentic_backend.stores.sqlite.trail import Trail
+from agentic_backend.stores.sqlite.sessions.branches import Branches
+from agentic_backend.stores.sqlite.sessions.claims import Claims
+from agentic_backend.stores.sqlite.sessions.exchange_pages import ExchangePages
+from agentic_backend.stores.sqlite.sessions.exchanges import Exchanges
+from agentic_backend.stores.sqlite.sessions.messages import Messages
+from agentic_backend.stores.sqlite.sessions.partials import Partials
+from agentic_backend.stores.sqlite.sessions.session_search import SessionSearches
+from agentic_backend.stores.sqlite.sessions.sessions import Sessions
+from agentic_backend.stores.sqlite.sessions.trail import Trail
 from agentic_backend.stores.sqlite.usage import Usage
 from agentic_backend.stores.sqlite.users import Users
 

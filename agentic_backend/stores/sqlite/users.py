@@ -11,7 +11,7 @@ from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_O
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
-from agentic_backend.stores.sqlite.text_index import merge_index
+from agentic_backend.stores.sqlite.sessions.text_index import merge_index
 from agentic_backend.stores.tables import DELETIONS, Table
 
 # How long readers may keep the write-ahead log from being emptied, and when that is tried again, in seconds.

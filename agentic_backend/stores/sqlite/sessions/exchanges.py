@@ -34,8 +34,8 @@ from agentic_backend.stores.sqlite.operations import (
     select,
     writes,
 )
-from agentic_backend.stores.sqlite.sessions import session_with
-from agentic_backend.stores.sqlite.trail import put_trail
+from agentic_backend.stores.sqlite.sessions.sessions import session_with
+from agentic_backend.stores.sqlite.sessions.trail import put_trail
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS
 
 _ADMIT = f"""

@@ -6,7 +6,7 @@ from contextlib import closing
 from agentic_backend.stores.protocol.session_search import HITS_PER_SESSION, FoundPage, SessionSearch
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operations import Part
-from agentic_backend.stores.sqlite.text_search import TextSearch
+from agentic_backend.stores.sqlite.sessions.text_search import TextSearch
 
 
 class SessionSearches(Part):

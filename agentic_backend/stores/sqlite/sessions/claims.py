@@ -10,11 +10,11 @@ from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
 from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
-from agentic_backend.stores.sqlite.branches import count_below
-from agentic_backend.stores.sqlite.exchanges import HELD, fenced, keep_checkpoint
 from agentic_backend.stores.sqlite.operations import Part, count, reads, writes
-from agentic_backend.stores.sqlite.sessions import session_with
-from agentic_backend.stores.sqlite.trail import put_trail
+from agentic_backend.stores.sqlite.sessions.branches import count_below
+from agentic_backend.stores.sqlite.sessions.exchanges import HELD, fenced, keep_checkpoint
+from agentic_backend.stores.sqlite.sessions.sessions import session_with
+from agentic_backend.stores.sqlite.sessions.trail import put_trail
 
 _SET_WAITING = f"""
     UPDATE exchanges SET status = 'awaiting_human', owner = NULL, deadline = :deadline, partial = NULL,

@@ -1,0 +1,1 @@
+"""Sessions, their exchanges and their messages in SQLite."""

@@ -39,8 +39,8 @@ from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain
-from agentic_backend.relay.peers import Peers
 from agentic_backend.relay.relay import Relay
+from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
@@ -277,10 +277,10 @@ async def _broadcast(
     def imported() -> AbstractAsyncContextManager[Broadcast]:
         away, metrics = kpi.dependencies.broadcast_away, kpi.broadcast
         if url is not None:
-            from agentic_backend.relay.redis_broadcast import redis_broadcast
+            from agentic_backend.relay.redis.broadcast import redis_broadcast
 
             return redis_broadcast(url, instance_id, away, metrics)
-        from agentic_backend.relay.zmq_broadcast import zmq_broadcast
+        from agentic_backend.relay.zmq.broadcast import zmq_broadcast
 
         assert peers is not None
         return zmq_broadcast(peers, instance_id, away, metrics)

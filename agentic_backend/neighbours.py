@@ -98,7 +98,7 @@ def _redis(settings: Settings, limit_s: float) -> _Neighbour:
     if url is None:
         return _Neighbour("redis", "", None, "broadcast.url is not set; one server needs none, whatever its workers")
     # Few servers have one; imported before its time runs.
-    from agentic_backend.relay.redis_check import check_redis
+    from agentic_backend.relay.redis.check import check_redis
 
     return _Neighbour("redis", "", partial(check_redis, url, limit_s))
 

@@ -39,7 +39,7 @@ from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, Pause
 from agentic_backend.stores.records import CheckpointKind, CheckpointRecord
 from agentic_backend.streaming.model.call_spans import note_said

@@ -21,7 +21,7 @@ from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord

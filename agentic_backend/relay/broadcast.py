@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.control_messages import AgentsChanged, Changed, News, StartedHere, StopWanted, Told
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.system_errors import Away
 
 TellAway = Callable[[Away | None], None]

@@ -17,8 +17,8 @@ from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event, Final, FollowingSessions, Idle, SessionChanged, SessionDeleted
 from agentic_backend.protocol.messages import Session
 from agentic_backend.relay.drain import DrainNotice
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog, Replay
 from agentic_backend.relay.light_event import LightEvent
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog, Replay
 from agentic_backend.relay.pacing import Pacer, text_interval_s
 from agentic_backend.relay.relay import Relay
 

@@ -19,9 +19,9 @@ from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Broadcast
 from agentic_backend.relay.control_messages import AgentsChanged, Changed, News
 from agentic_backend.relay.drain import Drain
-from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.exchange_logs import ExchangeLogs
 from agentic_backend.relay.list_followers import ListFollowers
+from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.relay.log.log_registry import ExchangeLogs
 from agentic_backend.relay.running_exchange import RunningExchange
 from agentic_backend.relay.watchers import Watchers
 from agentic_backend.tracing.spans import context_of_call

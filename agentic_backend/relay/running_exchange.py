@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
 class RunningExchange(Protocol):

@@ -6,7 +6,7 @@ Owned by the relay, which notifies them of events on this and on other instances
 from typing import Protocol
 
 from agentic_backend.protocol.messages import Session
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
 class Watcher(Protocol):

@@ -30,7 +30,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.relay.drain import LONGEST_S, Drain
-from agentic_backend.relay.peers import Peers
+from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.server.abortable_websocket import AbortableWebSocket
 from agentic_backend.server.accepted_connections import (
     AcceptedConnections,

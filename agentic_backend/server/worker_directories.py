@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentic_backend.config.settings import Settings
-from agentic_backend.relay.peers import LONGEST_PATH
+from agentic_backend.relay.zmq.peers import LONGEST_PATH
 from agentic_backend.server.process import sole_server
 from agentic_backend.stores.opening import CannotOpenStore, sqlite_file
 from agentic_backend.stores.private_files import private_database

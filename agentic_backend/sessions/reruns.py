@@ -9,7 +9,7 @@ from agentic_backend.errors import CheckpointMissing, SessionNotFound
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.reading.run_views import check_author, trace_of

@@ -25,7 +25,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.policy.usage_ledger import Payer
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.asking.exchange_beginnings import ExchangeBeginnings

@@ -23,7 +23,7 @@ from agentic_backend.policy.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, SessionState
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange, owned_session
 from agentic_backend.sessions.asking.titles import UNNAMED

@@ -21,7 +21,7 @@ from agentic_backend.exchange.past.recall import Memory
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.drain import Drain
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.testing.agent_fault import noting
 from agentic_backend.testing.agent_run import AgentRun

@@ -19,8 +19,8 @@ from agentic_backend.errors import AgenticError, ShuttingDown, TokenExpired
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event, ExchangeEvent, ServerEvent
 from agentic_backend.protocol.messages import Session
-from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed, open_feed
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.transports.credentials import seconds_left, tokens_of
 from agentic_backend.transports.door_services import DoorServices

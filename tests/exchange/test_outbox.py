@@ -23,7 +23,7 @@ from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Activity, Delta, ErrorInfo, ExchangeError, ExchangeEvent, Final, Stream
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolResultPart, text_of
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.base import ExchangeEnd, FencedOut
 from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, SessionRecord

@@ -22,7 +22,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import Channel, Role, utc_now
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft
 

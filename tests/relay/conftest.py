@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 import pytest
 from support.session_fixtures import hold, mongodb, sessions
 
-from agentic_backend.relay import redis_broadcast
+from agentic_backend.relay.redis import broadcast as redis_broadcast
 
 __all__ = ["hold", "mongodb", "patient_with_redis", "sessions"]
 

@@ -11,7 +11,7 @@ from support.log_client import LogClient
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Delta, Final, Reset, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
 
 NOW = utc_now()
 

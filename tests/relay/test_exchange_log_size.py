@@ -8,7 +8,7 @@ import pytest
 from support.broadcasting import a_log, end, progress, reader, say, start, store
 
 from agentic_backend.protocol.events import Activity, Delta, Reset
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 TOKENS = 100_000
 

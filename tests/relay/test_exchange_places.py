@@ -5,7 +5,7 @@ from support.broadcasting import a_log, progress, reader, say, start
 from agentic_backend.protocol.events import PartialText, Reset
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
 def mirrored(owner: ExchangeLog, *, up_to: int) -> ExchangeLog:

@@ -13,8 +13,8 @@ from support.sessions import idle_relay
 from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.events import Event, ExchangeEvent, Final, Idle, Pong, SessionChanged, SessionDeleted
 from agentic_backend.protocol.messages import ExchangeStatus, Session, utc_now
-from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed, open_feed
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 
 PATIENCE_S = 10

@@ -24,9 +24,10 @@ from support.log_client import LogClient
 
 from agentic_backend.protocol.events import Activity, ExchangeEvent, Reset
 from agentic_backend.protocol.messages import Session, utc_now
-from agentic_backend.relay import mirror, redis_publisher
 from agentic_backend.relay.control_messages import Changed
-from agentic_backend.relay.redis_messages import decode_entry, entry_of, stream_of
+from agentic_backend.relay.log import mirror
+from agentic_backend.relay.redis import publisher as redis_publisher
+from agentic_backend.relay.redis.messages import decode_entry, entry_of, stream_of
 
 
 async def test_a_thousand_events_arrive_in_order_and_byte_equal(opened: AsyncExitStack, redis_url: str) -> None:

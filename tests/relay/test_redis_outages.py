@@ -12,10 +12,10 @@ from support.log_client import LogClient
 from support.recorded_agents import away_for, metric
 
 from agentic_backend.protocol.events import Activity
-from agentic_backend.relay import redis_publisher
-from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.redis_messages import stream_of
-from agentic_backend.relay.redis_publisher import STREAM_MAX_EVENTS
+from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.relay.redis import publisher as redis_publisher
+from agentic_backend.relay.redis.messages import stream_of
+from agentic_backend.relay.redis.publisher import STREAM_MAX_EVENTS
 from agentic_backend.telemetry.ids import logged_with
 
 

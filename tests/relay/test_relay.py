@@ -20,7 +20,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import Overloaded, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.relay.backlog import Backlog
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.base import SessionQuery
 
 

@@ -4,7 +4,7 @@ import pytest
 from support.broadcasting import a_log, progress, say
 
 from agentic_backend.protocol.events import Activity, Delta
-from agentic_backend.relay.unread_progress import MOST
+from agentic_backend.relay.log.unread_progress import MOST
 
 
 def test_progress_that_nobody_reads_keeps_no_text_in_pieces() -> None:

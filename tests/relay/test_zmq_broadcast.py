@@ -24,9 +24,10 @@ from support.log_client import LogClient
 from support.recorded_agents import metric
 
 from agentic_backend.protocol.messages import Session, utc_now
-from agentic_backend.relay import mirror, zmq_broadcast
 from agentic_backend.relay.control_messages import Changed, News
-from agentic_backend.relay.peers import Peers
+from agentic_backend.relay.log import mirror
+from agentic_backend.relay.zmq import broadcast as zmq_broadcast
+from agentic_backend.relay.zmq.peers import Peers
 
 WORKERS = 3
 

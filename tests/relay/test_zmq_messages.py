@@ -15,7 +15,7 @@ from support.broadcasting import PATIENCE_S, a_log, end, say, start, store
 
 import agentic_backend
 from agentic_backend.protocol.events import Activity
-from agentic_backend.relay.zmq_messages import PIECE_BYTES, ReceivedEvents, event_messages
+from agentic_backend.relay.zmq.messages import PIECE_BYTES, ReceivedEvents, event_messages
 from tests.relay.test_zmq_broadcast import WORKERS, Site, directory, same, site
 
 __all__ = ["directory", "site"]

@@ -13,7 +13,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions, until
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import SessionBusy
 from agentic_backend.protocol.frames import HumanDecisions
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
 def asking_graph() -> CompiledGraph:

@@ -24,7 +24,7 @@ from agentic_backend.modules.placeholders import has_placeholder
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.stores.protocol.trail import AuditRecord, ModuleErrorRecord, TrailQuery
 from agentic_backend.stores.records import HumanDecision

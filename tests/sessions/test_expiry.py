@@ -14,7 +14,7 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.records import ExchangeRecord
 
 LIMITS = LimitsSettings(human_timeout_s=0.05)

@@ -19,7 +19,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import ApprovalNotFound, SessionCompleted
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
 class State(TypedDict):

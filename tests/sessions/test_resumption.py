@@ -23,7 +23,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, SessionCompleted, StoreUnavailable
 from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.stores.base import Checkpoint
 from agentic_backend.stores.protocol.trail import AuditRecord, TrailQuery

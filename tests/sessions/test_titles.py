@@ -19,7 +19,7 @@ from agentic_backend.modules.placeholders import has_placeholder
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Channel, Role, Session, utc_now
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.asking.titles import UNNAMED, provisional_title
 from agentic_backend.stores.base import SessionChange
 from agentic_backend.stores.protocol.trail import AuditRecord, TrailQuery

@@ -32,7 +32,7 @@ from agentic_backend.errors import ExchangeNotFound, RateLimited
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.trust import Ground, ToolTrust, TrustSummary
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.stores.tables import TOOL_CALLS

@@ -22,8 +22,8 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import RateLimited, StoreUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import utc_now
-from agentic_backend.relay.redis_broadcast import redis_broadcast
-from agentic_backend.relay.redis_messages import stream_of
+from agentic_backend.relay.redis.broadcast import redis_broadcast
+from agentic_backend.relay.redis.messages import stream_of
 from agentic_backend.sessions.upkeep import maintenance
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore

@@ -21,7 +21,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.errors import ApprovalNotFound, BadFrame, ExchangeNotFound, SessionBusy
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE
 from agentic_backend.stores.protocol.trail import ActivityRecord, TrailQuery
 from agentic_backend.stores.records import CheckpointKind, ExchangeRecord

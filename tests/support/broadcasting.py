@@ -10,10 +10,10 @@ from agentic_backend.protocol.events import Activity, AwaitingHuman, Final, Huma
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.broadcast import TellAway
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
-from agentic_backend.relay.peers import Peers
-from agentic_backend.relay.redis_broadcast import RedisBroadcast, redis_broadcast
-from agentic_backend.relay.zmq_broadcast import ZmqBroadcast, zmq_broadcast
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.redis.broadcast import RedisBroadcast, redis_broadcast
+from agentic_backend.relay.zmq.broadcast import ZmqBroadcast, zmq_broadcast
+from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.system_errors import Away
 from support.log_client import LogClient
 from support.told_listener import ToldListener

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.relay.redis_broadcast import redis_broadcast
+from agentic_backend.relay.redis.broadcast import redis_broadcast
 from support.sessions import Sessions, open_sessions
 
 

@@ -31,7 +31,7 @@ from agentic_backend.policy.token_counts import TokenCounts
 from agentic_backend.policy.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import Channel, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, FencedOut
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord
 from agentic_backend.stores.sqlite import SqliteStore

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentic_backend.protocol.events import AwaitingHuman, Delta, ExchangeEvent, Final, Reset, Started, Stream
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
 
 
 class LogClient:

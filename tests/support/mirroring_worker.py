@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.relay.peers import Peers
-from agentic_backend.relay.zmq_broadcast import zmq_broadcast
+from agentic_backend.relay.zmq.broadcast import zmq_broadcast
+from agentic_backend.relay.zmq.peers import Peers
 from support.broadcasting import Instance, until
 
 # Also while it stands still.

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from agentic_backend.exchange.past.history import restore_exchange
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.records import ExchangeRecord
 from support.chat_client import check_calls, check_exchange, final_text
 from support.phrase_model import check_history

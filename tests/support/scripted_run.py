@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from support.broadcasting import end, start
 

@@ -39,7 +39,7 @@ from agentic_backend.protocol.events import Final
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Alone, Broadcast
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.sessions.branches import Branches

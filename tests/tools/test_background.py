@@ -23,7 +23,7 @@ from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.permissions import PermissionsSettings
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import ToolResultPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.protocol.trail import PromptRecord, ToolCallRecord, TrailQuery
 from agentic_backend.stores.tables import TOOL_CALLS
 

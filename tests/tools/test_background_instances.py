@@ -19,7 +19,7 @@ from support.turn_model import Turn, TurnModel, call
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.background import background
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.trail import PromptRecord, ToolCallRecord, TrailQuery
 from tests.tools.test_background import Told

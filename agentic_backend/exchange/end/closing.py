@@ -25,7 +25,7 @@ from agentic_backend.policy.session_log import turn_added
 from agentic_backend.protocol.events import PartialText, Place
 from agentic_backend.protocol.messages import Channel, ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Store, Written
 from agentic_backend.stores.protocol.trail import TrailRecord

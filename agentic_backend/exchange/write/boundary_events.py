@@ -15,7 +15,7 @@ from agentic_backend.protocol.events import (
     Stream,
 )
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, TokenUsage
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.base import ExchangeEnd
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.streaming.transcode.drafts import CompleteDraft

@@ -16,7 +16,7 @@ from agentic_backend.exchange.write.tool_calls import ToolCalls
 from agentic_backend.exchange.write.writer import ExchangeWriter
 from agentic_backend.protocol.events import Activity, Stream
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd
 from agentic_backend.stores.protocol.trail import Allowance, TrailRecord
 from agentic_backend.stores.records import MessageDraft, MessageRecord

@@ -9,7 +9,7 @@ from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.write.boundary_events import final_of, show_waiting
 from agentic_backend.protocol.events import Final, HumanRequests, Place
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.waiting.approvals import remaining

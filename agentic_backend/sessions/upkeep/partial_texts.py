@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.protocol.events import PartialText
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.partials import PartialPiece

@@ -23,7 +23,7 @@ from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.sessions.reading.exchange_views import ExchangeViews, waiting_seq
 from agentic_backend.sessions.waiting.approvals import decided, expired, remaining

@@ -13,7 +13,7 @@ from agentic_backend.errors import ApprovalNotFound, CheckpointMissing, SessionB
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import ExchangeRecord

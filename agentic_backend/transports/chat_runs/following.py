@@ -16,8 +16,8 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import AwaitingHuman, ErrorInfo, Final
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus
 from agentic_backend.protocol.trust import TrustSummary
-from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.telemetry.causes import because_of
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.chat_runs.events import (

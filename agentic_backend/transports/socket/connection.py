@@ -27,8 +27,8 @@ from agentic_backend.protocol.frames import (
     Unfollow,
     UnfollowSessions,
 )
-from agentic_backend.relay.exchange_log import ExchangeLog
 from agentic_backend.relay.feed import Feed
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices

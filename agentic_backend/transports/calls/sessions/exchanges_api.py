@@ -12,7 +12,7 @@ from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.seq import HIGHEST_SEQ
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.exchange_kpi import ExchangeKpi
 from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision

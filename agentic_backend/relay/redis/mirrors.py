@@ -14,10 +14,10 @@ from redis.asyncio.client import PubSub
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.relay.control_messages import NotUnderstood
-from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.mirror import Mirror, MirrorLosses
-from agentic_backend.relay.redis_messages import decode_entry, stream_of
-from agentic_backend.relay.redis_timing import timed
+from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.relay.log.mirror import Mirror, MirrorLosses
+from agentic_backend.relay.redis.messages import decode_entry, stream_of
+from agentic_backend.relay.redis.timing import timed
 
 _READ_EVERY_S = 1.0
 # Wake-ups within this time are handled by one read.

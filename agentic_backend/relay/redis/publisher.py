@@ -25,10 +25,10 @@ from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final, Reset, Started
 from agentic_backend.relay.control_messages import ControlMessage, Joined, StartedHere, StopWanted, Told
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
-from agentic_backend.relay.redis_messages import entry_of, stream_of
-from agentic_backend.relay.redis_spans import PublishedFor, sending
-from agentic_backend.relay.redis_timing import timed
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.redis.messages import entry_of, stream_of
+from agentic_backend.relay.redis.spans import PublishedFor, sending
+from agentic_backend.relay.redis.timing import timed
 
 _LOG = logging.getLogger(__name__)
 

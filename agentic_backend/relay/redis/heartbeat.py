@@ -22,7 +22,7 @@ from redis.exceptions import TimeoutError as TookTooLong
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.loop_load import served_timeout
-from agentic_backend.relay.redis_timing import timed
+from agentic_backend.relay.redis.timing import timed
 from agentic_backend.system_errors import Away, away_reason_of
 
 # Also the time in which a broken connection is noticed.

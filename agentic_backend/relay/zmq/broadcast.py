@@ -17,11 +17,11 @@ from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
-from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.peers import Peers
-from agentic_backend.relay.zmq_messages import CONTROL
-from agentic_backend.relay.zmq_mirrors import ZmqMirrors
-from agentic_backend.relay.zmq_publisher import ZmqPublisher
+from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.relay.zmq.messages import CONTROL
+from agentic_backend.relay.zmq.mirrors import ZmqMirrors
+from agentic_backend.relay.zmq.peers import Peers
+from agentic_backend.relay.zmq.publisher import ZmqPublisher
 from agentic_backend.system_errors import summary_of
 
 log = logging.getLogger(__name__)

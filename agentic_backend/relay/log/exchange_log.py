@@ -27,9 +27,9 @@ from agentic_backend.protocol.events import (
 )
 from agentic_backend.protocol.messages import Channel, ChatMessage
 from agentic_backend.protocol.seq import epoch_of, is_beginning
-from agentic_backend.relay.log_entries import Entry, LeftOut, TextRun, merged, seq_of
-from agentic_backend.relay.open_texts import OpenTexts
-from agentic_backend.relay.unread_progress import UnreadProgress
+from agentic_backend.relay.log.log_entries import Entry, LeftOut, TextRun, merged, seq_of
+from agentic_backend.relay.log.open_texts import OpenTexts
+from agentic_backend.relay.log.unread_progress import UnreadProgress
 
 Replay = Literal["live", "reset", "replayed"]
 """What a reader gets first: only new events, a `reset`, or earlier events."""

@@ -21,11 +21,11 @@ from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
-from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.redis_heartbeat import RedisHeartbeat, why_away
-from agentic_backend.relay.redis_messages import control_channel_of
-from agentic_backend.relay.redis_mirrors import RedisMirrors
-from agentic_backend.relay.redis_publisher import RedisPublisher
+from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.relay.redis.heartbeat import RedisHeartbeat, why_away
+from agentic_backend.relay.redis.messages import control_channel_of
+from agentic_backend.relay.redis.mirrors import RedisMirrors
+from agentic_backend.relay.redis.publisher import RedisPublisher
 from agentic_backend.system_errors import Away, summary_of
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TTLCache
 
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
 class ExchangeLogs:

@@ -16,8 +16,8 @@ from cachetools import TTLCache
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import ExchangeEvent, Final
 from agentic_backend.relay.control_messages import ControlMessage, StartedHere, StopWanted, Told
-from agentic_backend.relay.exchange_log import Cursor, ExchangeLog
-from agentic_backend.relay.zmq_messages import control_frames, event_messages, exchange_of
+from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
+from agentic_backend.relay.zmq.messages import control_frames, event_messages, exchange_of
 
 log = logging.getLogger(__name__)
 

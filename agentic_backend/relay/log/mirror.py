@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import ExchangeEvent, Reset
-from agentic_backend.relay.exchange_log import ExchangeLog
+from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from redis.exceptions import TimeoutError as TookTooLong
 
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.exception_detail import text_of
-from agentic_backend.relay.redis_heartbeat import publish_beat
+from agentic_backend.relay.redis.heartbeat import publish_beat
 
 _CHANNEL = "agentic:heartbeat:check"
 

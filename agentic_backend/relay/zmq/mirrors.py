@@ -7,9 +7,9 @@ from agentic_backend.kpi.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import Reset
 from agentic_backend.relay.control_messages import NotUnderstood
 from agentic_backend.relay.encoded_events import decode_event
-from agentic_backend.relay.exchange_log import ExchangeLog
-from agentic_backend.relay.mirror import Mirror, MirrorLosses
-from agentic_backend.relay.zmq_messages import ReceivedEvents, exchange_of, topic_of
+from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.relay.log.mirror import Mirror, MirrorLosses
+from agentic_backend.relay.zmq.messages import ReceivedEvents, exchange_of, topic_of
 
 
 class ZmqMirrors:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel
-from agentic_backend.relay.log_entries import Entry, TextRun
+from agentic_backend.relay.log.log_entries import Entry, TextRun
 
 
 class OpenTexts:

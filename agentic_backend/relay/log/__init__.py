@@ -1,0 +1,1 @@
+"""The log of an exchange's events, and how it is found."""

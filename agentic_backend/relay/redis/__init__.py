@@ -1,0 +1,1 @@
+"""The broadcast between instances through Redis."""

@@ -1,0 +1,1 @@
+"""The broadcast between the workers of one server by ZeroMQ."""

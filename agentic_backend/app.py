@@ -28,14 +28,14 @@ from agentic_backend.known_secrets import secrets_in
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import loop_load
 from agentic_backend.mcp.shared_sessions import SharedSessions
-from agentic_backend.policy.budgets import Budgets
-from agentic_backend.policy.module_services import module_services
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.modules_file import ModuleSpec, module_names, read_modules
-from agentic_backend.policy.policies_file import Policies, load_policies
-from agentic_backend.policy.prices import Prices
-from agentic_backend.policy.scopes import Scopes
-from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.hooks.module_services import module_services
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.hooks.modules_file import ModuleSpec, module_names, read_modules
+from agentic_backend.policy.scopes.policies_file import Policies, load_policies
+from agentic_backend.policy.scopes.scopes import Scopes
+from agentic_backend.policy.usage.budgets import Budgets
+from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Alone, Broadcast
 from agentic_backend.relay.drain import Drain

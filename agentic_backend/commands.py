@@ -23,7 +23,7 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.event_loop import is_code_left
 from agentic_backend.known_secrets import secrets_in
-from agentic_backend.policy.module_supervisor import CannotStartModule
+from agentic_backend.policy.hooks.module_supervisor import CannotStartModule
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.server.configuration import Configuration, ConfigurationFiles
 from agentic_backend.server.garbage import collect_rarely

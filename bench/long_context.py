@@ -22,8 +22,8 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
 from agentic_backend.exchange.past.given_history import HistoryLimits, given_history
 from agentic_backend.exchange.past.recall import Memory, Recall
-from agentic_backend.policy.context_window import ContextWindow
-from agentic_backend.policy.token_counts import TokenCounts
+from agentic_backend.policy.prompt.context_window import ContextWindow
+from agentic_backend.policy.prompt.token_counts import TokenCounts
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.stores.base import ExchangeEnd, Fence

@@ -11,7 +11,7 @@ import yaml
 
 from agentic_backend import modules
 from agentic_backend.policy.chat_module import ChatModule
-from agentic_backend.policy.modules_file import read_modules
+from agentic_backend.policy.hooks.modules_file import read_modules
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "config" / "modules.yaml"

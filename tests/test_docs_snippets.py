@@ -25,8 +25,8 @@ from agentic_backend.config.loading import load_settings
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings
 from agentic_backend.evals.eval_file import read_evals
-from agentic_backend.policy.modules_file import ModuleEntry
-from agentic_backend.policy.policies_file import KnownNames, read_policies
+from agentic_backend.policy.hooks.modules_file import ModuleEntry
+from agentic_backend.policy.scopes.policies_file import KnownNames, read_policies
 from agentic_backend.sessions.reading.usage_reports import UsageView
 
 ALL = [block for page in PAGES for block in blocks(page)]

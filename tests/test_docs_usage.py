@@ -7,7 +7,7 @@ import yaml
 from support.documents import DOCS, blocks
 
 from agentic_backend.config.loading import load_settings
-from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.streaming.model.model_calls import CallTokens
 
 PAGE = DOCS / "policy.md"

@@ -13,8 +13,8 @@ from agentic_backend.exchange.exchange import Exchange
 from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.records import ExchangeRecord
 

@@ -17,9 +17,9 @@ from agentic_backend.exchange.run.recent_traces import RunTraces
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.token_counts import TokenCounts
-from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.prompt.token_counts import TokenCounts
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.policy.effective import Effective
-from agentic_backend.policy.exchange_modules import ExchangeModules
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
+from agentic_backend.policy.scopes.effective import Effective
 from agentic_backend.protocol.messages import TokenUsage
 from agentic_backend.stores.protocol.trail import ActivityRecord
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageRecord, SessionRecord

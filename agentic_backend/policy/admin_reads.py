@@ -9,7 +9,7 @@ from typing import TypeVar
 from uuid import uuid4
 
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
-from agentic_backend.policy.supervised_module import ModuleHealth
+from agentic_backend.policy.hooks.supervised_module import ModuleHealth
 from agentic_backend.stores.base import SessionPage, SessionQuery, Store
 from agentic_backend.stores.protocol.trail import (
     AdminReadRecord,

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from agentic_backend.policy.read_only import read_only
+from agentic_backend.policy.hooks.read_only import read_only
 from agentic_backend.protocol.messages import Channel, ChatMessage, SessionState
 from agentic_backend.protocol.parts import Part, text_of
 

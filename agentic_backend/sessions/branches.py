@@ -12,9 +12,9 @@ from uuid import uuid4
 from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame, LimitReached, SessionBusy, SessionNotFound
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.agents_in_scope import AgentsInScope
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.scopes.agents_in_scope import AgentsInScope
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay

@@ -9,10 +9,10 @@ from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.background_calls import BackgroundCalls
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.policy.agents_in_scope import AgentsInScope
-from agentic_backend.policy.cascade import Cascade
-from agentic_backend.policy.scopes import Scopes
-from agentic_backend.policy.token_counts import TokenCounts
+from agentic_backend.policy.prompt.token_counts import TokenCounts
+from agentic_backend.policy.scopes.agents_in_scope import AgentsInScope
+from agentic_backend.policy.scopes.cascade import Cascade
+from agentic_backend.policy.scopes.scopes import Scopes
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions
 from agentic_backend.sessions.asking.exchange_beginnings import ExchangeBeginnings
 from agentic_backend.sessions.asking.quitting import Farewell

@@ -7,7 +7,7 @@ from agentic_backend.agents.state.snapshot import Snapshot
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import CheckpointMissing, SessionNotFound
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.policy.agents_in_scope import AgentsInScope
+from agentic_backend.policy.scopes.agents_in_scope import AgentsInScope
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange

@@ -10,9 +10,9 @@ from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.settings import Settings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.policies_file import Policies
-from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.scopes.policies_file import Policies
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.streaming.model.stream_turns import StreamTurns

@@ -14,7 +14,7 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionCompleted, SessionNotFound
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.effective import Effective
+from agentic_backend.policy.scopes.effective import Effective
 from agentic_backend.policy.session_log import session_terminated
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.relay.relay import Relay

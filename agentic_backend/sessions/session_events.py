@@ -9,10 +9,10 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.write.text_gate import TextGate, gate_of
-from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
-from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions

@@ -22,7 +22,7 @@ from agentic_backend.errors import (
 )
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.policy.usage_ledger import Payer
+from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, Session
 from agentic_backend.relay.log.exchange_log import ExchangeLog

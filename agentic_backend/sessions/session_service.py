@@ -17,10 +17,10 @@ from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.recent_traces import RunTraces
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.scopes import kept_of
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.scopes.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, SessionState
 from agentic_backend.relay.log.exchange_log import ExchangeLog

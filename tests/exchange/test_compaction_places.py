@@ -24,7 +24,7 @@ from support.sessions import USER, Sessions
 
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.exchange.past.compactor import Compactor
-from agentic_backend.policy.usage_ledger import Payer
+from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.stores.mongo import MongoStore
 
 WORDS = "word " * 80

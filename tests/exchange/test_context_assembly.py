@@ -21,7 +21,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.policy.token_counts import TokenCounts
+from agentic_backend.policy.prompt.token_counts import TokenCounts
 from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery
 from tests.stores.samples import run_exchanges
 

@@ -11,7 +11,7 @@ from support.phrase_model import check_history
 from agentic_backend.agents.state.kept_state import Kept, Packed
 from agentic_backend.exchange.past.given_history import GivenHistory, HistoryLimits, given_history
 from agentic_backend.exchange.past.recall import Memory
-from agentic_backend.policy.context_window import ContextWindow, Summary
+from agentic_backend.policy.prompt.context_window import ContextWindow, Summary
 
 PRIVATE = {"counter": Packed("msgpack", b"")}
 

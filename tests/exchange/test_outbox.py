@@ -18,8 +18,8 @@ from agentic_backend.exchange.write.boundary_events import show_end
 from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.prices import Prices
-from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.protocol.events import Activity, Delta, ErrorInfo, ExchangeError, ExchangeEvent, Final, Stream
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolResultPart, text_of

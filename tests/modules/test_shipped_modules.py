@@ -20,7 +20,7 @@ from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.sessions import PATIENCE_S, Sessions, open_sessions
 
-from agentic_backend.policy.modules_file import ModuleSpec, read_modules
+from agentic_backend.policy.hooks.modules_file import ModuleSpec, read_modules
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.trail import AuditRecord, ExtractionRecord, TrailQuery
 from agentic_backend.testing import ScriptedModel, call

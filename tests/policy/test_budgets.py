@@ -15,10 +15,10 @@ from support.recorded_agents import eventually
 
 from agentic_backend.config.usage import BudgetsSettings
 from agentic_backend.errors import BudgetExceeded, StoreUnavailable
-from agentic_backend.policy import budgets as module
-from agentic_backend.policy.budgets import Budgets, period
-from agentic_backend.policy.prices import Cost
-from agentic_backend.policy.usage_ledger import may_pay
+from agentic_backend.policy.usage import budgets as module
+from agentic_backend.policy.usage.budgets import Budgets, period
+from agentic_backend.policy.usage.prices import Cost
+from agentic_backend.policy.usage.usage_ledger import may_pay
 from agentic_backend.stores.protocol.trail import UsageRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.streaming.model.model_calls import Asked

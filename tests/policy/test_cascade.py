@@ -14,10 +14,10 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.errors import Forbidden
-from agentic_backend.policy.cascade import Cascade
 from agentic_backend.policy.hook_context import ScopeOf
-from agentic_backend.policy.policies_file import KnownNames, read_policies
-from agentic_backend.policy.scopes import Scopes
+from agentic_backend.policy.scopes.cascade import Cascade
+from agentic_backend.policy.scopes.policies_file import KnownNames, read_policies
+from agentic_backend.policy.scopes.scopes import Scopes
 
 KNOWN = KnownNames({"default", "small", "large"}, {"default", "compact", "long_context"}, {"words", "pii"})
 EVERYWHERE = {"organisation": "o", "class": "c", "task": "t", "assignment": "a"}

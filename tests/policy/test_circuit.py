@@ -1,6 +1,6 @@
 """A circuit opens after failures in a row, tries one call after a while, and closes again; for all or for one."""
 
-from agentic_backend.policy.circuit import Circuit, Circuits, CircuitState
+from agentic_backend.policy.hooks.circuit import Circuit, Circuits, CircuitState
 
 
 def failing(times: int) -> Circuit:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_backend.errors import ContextTooLong
-from agentic_backend.policy.context_window import MOST_MESSAGES, ContextWindow, PastExchange
+from agentic_backend.policy.prompt.context_window import MOST_MESSAGES, ContextWindow, PastExchange
 
 
 def past(*sizes: list[int]) -> list[PastExchange]:

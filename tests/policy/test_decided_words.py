@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.policy.decided_words import texts_of, with_texts
+from agentic_backend.policy.hooks.decided_words import texts_of, with_texts
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.records import HumanDecision
 

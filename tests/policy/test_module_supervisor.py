@@ -8,10 +8,10 @@ from support.hostile_modules import MADE, PATH, Acting, entry, specs
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy import supervised_module
 from agentic_backend.policy.chat_module import ModuleServices
-from agentic_backend.policy.exchange_modules import ExchangeModules
-from agentic_backend.policy.module_supervisor import CannotStartModule, ModuleSupervisor
+from agentic_backend.policy.hooks import supervised_module
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
+from agentic_backend.policy.hooks.module_supervisor import CannotStartModule, ModuleSupervisor
 from agentic_backend.protocol.messages import Channel, utc_now
 from agentic_backend.stores.protocol.trail import ModuleErrorRecord
 from agentic_backend.stores.records import ExchangeRecord

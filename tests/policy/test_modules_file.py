@@ -13,7 +13,7 @@ from agentic_backend.cli import main
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.policy.modules_file import read_modules
+from agentic_backend.policy.hooks.modules_file import read_modules
 
 NOT_A_MODULE = object()
 

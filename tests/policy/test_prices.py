@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from agentic_backend.config.usage import PriceSettings
-from agentic_backend.policy.prices import Cost, Prices
+from agentic_backend.policy.usage.prices import Cost, Prices
 from agentic_backend.streaming.model.model_calls import CallTokens
 
 DAY = date(2026, 6, 1)

@@ -7,9 +7,9 @@ from langchain.agents import create_agent
 from support.recorded_agents import agent_services, context_of, echoing_graph, entry_of
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph, GraphFlow
-from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections, tokens_by_section
-from agentic_backend.policy.section import Section
-from agentic_backend.policy.token_counts import TokenCounts
+from agentic_backend.policy.prompt.prompt_assembly import PromptAssembly, added_sections, tokens_by_section
+from agentic_backend.policy.prompt.section import Section
+from agentic_backend.policy.prompt.token_counts import TokenCounts
 from agentic_backend.stores.records import PromptAddition
 
 TEXTS = [

@@ -28,7 +28,7 @@ from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
 from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
+from agentic_backend.policy.scopes.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery
 

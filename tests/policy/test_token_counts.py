@@ -13,7 +13,7 @@ from langchain_openai import ChatOpenAI
 from support.phrase_model import PhraseModel
 
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.policy.token_counts import MOST_COUNTED, TokenCounts, context_tokens
+from agentic_backend.policy.prompt.token_counts import MOST_COUNTED, TokenCounts, context_tokens
 
 
 class Counting(OfflineChatModel):

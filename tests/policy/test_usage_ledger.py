@@ -21,9 +21,9 @@ from support.recorded_agents import eventually, metric
 
 from agentic_backend.config.usage import PriceSettings
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy import usage_ledger as module
-from agentic_backend.policy.prices import Prices
-from agentic_backend.policy.usage_ledger import Payer, UsageLedger, count_call
+from agentic_backend.policy.usage import usage_ledger as module
+from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, count_call
 from agentic_backend.stores.protocol.trail import TrailQuery, UsageRecord
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.streaming.model import model_calls

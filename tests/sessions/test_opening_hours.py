@@ -11,7 +11,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions, until
 from support.step_agents import Steps
 
 from agentic_backend.errors import AgenticError, AssignmentClosed, AssignmentNotOpen, StoreUnavailable
-from agentic_backend.policy.policies_file import KnownNames, Policies, read_policies
+from agentic_backend.policy.scopes.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 

@@ -26,7 +26,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound, StoreUnavailable, TooManyRuns
-from agentic_backend.policy.policies_file import KnownNames, read_policies
+from agentic_backend.policy.scopes.policies_file import KnownNames, read_policies
 from agentic_backend.protocol.events import SessionChanged
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.relay.feed import open_feed

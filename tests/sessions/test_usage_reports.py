@@ -9,7 +9,7 @@ from support.failing_store import FailingStore
 from support.recorded_agents import eventually
 
 from agentic_backend.errors import RateLimited
-from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.sessions.reading import usage_reports as module
 from agentic_backend.sessions.reading.usage_reports import UsageReports
 from agentic_backend.stores.protocol.usage_sums import UsageQuery

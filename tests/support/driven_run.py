@@ -25,10 +25,10 @@ from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.exchange.write.writer import QueryWriter
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
-from agentic_backend.policy.prices import Prices
-from agentic_backend.policy.token_counts import TokenCounts
-from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.prompt.token_counts import TokenCounts
+from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.protocol.messages import Channel, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart
 from agentic_backend.relay.log.exchange_log import ExchangeLog

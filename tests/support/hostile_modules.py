@@ -10,7 +10,7 @@ import yaml
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked
-from agentic_backend.policy.modules_file import ModuleSpec, read_modules
+from agentic_backend.policy.hooks.modules_file import ModuleSpec, read_modules
 from agentic_backend.protocol.parts import TextPart
 
 PATH = "support.hostile_modules"

@@ -28,10 +28,10 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.past.history import restore_exchange
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout
-from agentic_backend.policy.compaction import Measure, Turn, divided, request, shortened
+from agentic_backend.policy.prompt.compaction import Measure, Turn, divided, request, shortened
+from agentic_backend.policy.prompt.token_counts import TokenCounter, TokenCounts, context_tokens
 from agentic_backend.policy.session_log import history_compacted
-from agentic_backend.policy.token_counts import TokenCounter, TokenCounts, context_tokens
-from agentic_backend.policy.usage_ledger import Payer, UsageLedger
+from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.relay.lull import wait_for_lull

@@ -11,10 +11,10 @@ from agentic_backend.exchange.past.given_history import GivenHistory, HistoryLim
 from agentic_backend.exchange.past.recall import Memory, Needed
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.policy.context_window import ContextWindow, Summary
-from agentic_backend.policy.prompt_assembly import PromptAssembly, added_sections
-from agentic_backend.policy.section import Section
-from agentic_backend.policy.token_counts import context_tokens
+from agentic_backend.policy.prompt.context_window import ContextWindow, Summary
+from agentic_backend.policy.prompt.prompt_assembly import PromptAssembly, added_sections
+from agentic_backend.policy.prompt.section import Section
+from agentic_backend.policy.prompt.token_counts import context_tokens
 from agentic_backend.stores.protocol.trail import PromptRecord, PromptSection, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.content.conversion import to_langchain
 

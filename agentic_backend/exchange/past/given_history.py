@@ -15,7 +15,7 @@ from agentic_backend.exchange.past.left_messages import (
     summary_message,
 )
 from agentic_backend.exchange.past.recall import Memory
-from agentic_backend.policy.context_window import MOST_MESSAGES, ContextWindow, PastExchange, Summary
+from agentic_backend.policy.prompt.context_window import MOST_MESSAGES, ContextWindow, PastExchange, Summary
 
 
 @dataclass(frozen=True, slots=True)

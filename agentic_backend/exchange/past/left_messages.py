@@ -21,7 +21,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from agentic_backend.policy.context_window import PastExchange, Summary
+from agentic_backend.policy.prompt.context_window import PastExchange, Summary
 from agentic_backend.streaming.content.short_forms import message_of
 
 _STORED_ID = re.compile(r"[^:\s]+:\d{1,18}")

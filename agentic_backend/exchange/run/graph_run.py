@@ -41,7 +41,7 @@ from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.known_secrets import SHORTEST_SECRET
 from agentic_backend.loop_load import loop_load
-from agentic_backend.policy.usage_ledger import Payer
+from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.pacing import text_interval_s

@@ -19,9 +19,9 @@ from agentic_backend.exchange.run.run_images import RunImages
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.outbox import Outbox
-from agentic_backend.policy.prompt_assembly import tokens_by_section
+from agentic_backend.policy.prompt.prompt_assembly import tokens_by_section
 from agentic_backend.policy.session_log import compaction_of
-from agentic_backend.policy.usage_ledger import Payer
+from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.stores.protocol.trail import PromptRecord, SummaryRecord, ToolCallRecord
 from agentic_backend.streaming.transcode.drafts import ActivityDraft
 

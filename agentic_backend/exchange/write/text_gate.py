@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
-from agentic_backend.policy.decided_words import texts_of
-from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
-from agentic_backend.policy.hook_checks import replaced
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.policy.hooks.decided_words import texts_of
+from agentic_backend.policy.hooks.exchange_modules import BLOCKED_TEXT, ExchangeModules
+from agentic_backend.policy.hooks.hook_checks import replaced
 from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.stores.protocol.trail import AuditRecord, TrailRecord

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.policy.usage_ledger import UsageLedger
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, FencedOut, Pause, Store
 from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import MessageRecord, SessionRecord, place

@@ -10,8 +10,8 @@ from dataclasses import replace
 from cachetools import LRUCache
 
 from agentic_backend.auth.user import User
-from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
-from agentic_backend.policy.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import SessionRecord

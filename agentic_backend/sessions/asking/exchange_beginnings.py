@@ -12,11 +12,11 @@ from agentic_backend.errors import AgenticError, ApprovalNotFound, SessionBusy
 from agentic_backend.exchange.launcher import check_context
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.policy.scopes import kept_of
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.scopes.scopes import kept_of
 from agentic_backend.policy.session_log import session_created
-from agentic_backend.policy.usage_ledger import may_pay
+from agentic_backend.policy.usage.usage_ledger import may_pay
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions

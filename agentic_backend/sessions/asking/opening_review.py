@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from agentic_backend.errors import SessionBusy, SessionCompleted
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.modules.placeholders import without_placeholders
-from agentic_backend.policy.agents_in_scope import AgentInScope
-from agentic_backend.policy.exchange_modules import BLOCKED_TEXT, ExchangeModules
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.policy.hooks.exchange_modules import BLOCKED_TEXT, ExchangeModules
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.sessions.asking.attached import NOTHING_ATTACHED, Attached

@@ -23,8 +23,8 @@ from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout
 from agentic_backend.modules.placeholders import shows_placeholder
-from agentic_backend.policy.exchange_modules import ExchangeModules
-from agentic_backend.policy.usage_ledger import Payer, UsageLedger
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
+from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.relay.lull import wait_for_lull
 from agentic_backend.relay.relay import Relay

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from agentic_backend.policy.prices import Prices
+from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.bulkhead import Bulkhead

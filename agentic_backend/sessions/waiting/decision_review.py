@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from agentic_backend.errors import BadFrame, Blocked, ExchangeNotFound
 from agentic_backend.exchange.services import ExchangeServices
-from agentic_backend.policy.agents_in_scope import AgentInScope
-from agentic_backend.policy.decided_words import texts_of, with_texts
-from agentic_backend.policy.exchange_modules import ExchangeModules, LookedAt
-from agentic_backend.policy.hook_checks import PARTS
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.policy.hooks.decided_words import texts_of, with_texts
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules, LookedAt
+from agentic_backend.policy.hooks.hook_checks import PARTS
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope
 from agentic_backend.protocol.parts import Part, TextPart, text_of
 from agentic_backend.sessions.waiting.approvals import is_choice, recheck
 from agentic_backend.stores.protocol.trail import TrailRecord

@@ -9,7 +9,7 @@ from agentic_backend.errors import CheckpointMissing, SessionNotFound, StoreUnav
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
-from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, MessageMetadata, Role, TokenUsage
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange

@@ -19,7 +19,7 @@ from agentic_backend.exchange.life import STOPPED
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.exchange.write.boundary_events import show_waiting
-from agentic_backend.policy.agents_in_scope import AgentInScope, AgentsInScope
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope, AgentsInScope
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.seq import next_epoch

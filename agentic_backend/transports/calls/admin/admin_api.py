@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agentic_backend.errors import BadFrame, ExchangeNotFound, SessionNotFound
 from agentic_backend.policy.admin_reads import AUDIT_KINDS, AdminReads
-from agentic_backend.policy.supervised_module import ModuleHealth
+from agentic_backend.policy.hooks.supervised_module import ModuleHealth
 from agentic_backend.protocol.messages import Session, SessionState
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.stores.base import SessionQuery

@@ -4,8 +4,8 @@ from typing import Any
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import SessionNotFound
-from agentic_backend.policy.agents_in_scope import AgentInScope
-from agentic_backend.policy.effective import LevelValue
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope
+from agentic_backend.policy.scopes.effective import LevelValue
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentic_backend.policy.effective import LevelValue
-from agentic_backend.policy.section import Section
+from agentic_backend.policy.prompt.section import Section
+from agentic_backend.policy.scopes.effective import LevelValue
 
 _TOPICS = (
     "Talk only about these topics: {topics}. If the user asks for anything else, decline kindly and lead back to them."

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.policy.hook_checks import TEXT_BYTES, replaced
 from agentic_backend.policy.hook_context import HookContext, Point, ResponseFacts
-from agentic_backend.policy.hook_contexts import HookContexts, Subject
 from agentic_backend.policy.hook_result import CONTINUE, HookResult, blocked
-from agentic_backend.policy.supervised_module import ModuleFailed, SupervisedModule
+from agentic_backend.policy.hooks.context_building import HookContexts, Subject
+from agentic_backend.policy.hooks.hook_checks import TEXT_BYTES, replaced
+from agentic_backend.policy.hooks.supervised_module import ModuleFailed, SupervisedModule
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.stores.base import Store

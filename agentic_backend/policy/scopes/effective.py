@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from agentic_backend.errors import AssignmentClosed, AssignmentNotOpen
-from agentic_backend.policy.section import Section
+from agentic_backend.policy.prompt.section import Section
 
 
 @dataclass(frozen=True, slots=True)

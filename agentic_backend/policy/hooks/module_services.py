@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.policy.chat_module import ModuleServices
-from agentic_backend.policy.usage_ledger import Payer, UsageLedger
+from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger
 
 _payer: ContextVar[Payer] = ContextVar("payer_of_a_module")
 # Who pays for what a module asks when it starts, outside of any call.

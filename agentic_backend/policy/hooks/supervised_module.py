@@ -16,13 +16,13 @@ from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import wait_served
 from agentic_backend.policy.chat_module import ChatModule
-from agentic_backend.policy.circuit import Circuits, CircuitState
-from agentic_backend.policy.hook_checks import InvalidResult, checked
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.policy.hook_result import HookResult
-from agentic_backend.policy.module_services import paid_by
-from agentic_backend.policy.modules_file import METHODS, ModuleSpec
-from agentic_backend.policy.usage_ledger import Payer
+from agentic_backend.policy.hooks.circuit import Circuits, CircuitState
+from agentic_backend.policy.hooks.hook_checks import InvalidResult, checked
+from agentic_backend.policy.hooks.module_services import paid_by
+from agentic_backend.policy.hooks.modules_file import METHODS, ModuleSpec
+from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.protocol.messages import Timestamp, utc_now
 from agentic_backend.protocol.parts import Value
 from agentic_backend.system_errors import system_words_of

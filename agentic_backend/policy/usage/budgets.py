@@ -20,7 +20,7 @@ from typing import Literal
 
 from agentic_backend.config.usage import BudgetSettings, BudgetsSettings
 from agentic_backend.errors import BudgetExceeded
-from agentic_backend.policy.prices import Cost
+from agentic_backend.policy.usage.prices import Cost
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.trail import UsageRecord
 from agentic_backend.stores.protocol.usage_sums import UsageQuery

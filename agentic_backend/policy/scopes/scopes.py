@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agentic_backend.auth.user import User
 from agentic_backend.errors import Forbidden
 from agentic_backend.policy.hook_context import ScopeFacts, ScopeOf
-from agentic_backend.policy.policies_file import Policies
+from agentic_backend.policy.scopes.policies_file import Policies
 from agentic_backend.protocol.scopes import ScopeKind
 
 _SHOWN_ID = 64

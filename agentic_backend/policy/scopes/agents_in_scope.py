@@ -6,9 +6,9 @@ from datetime import datetime
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.user import User
-from agentic_backend.policy.cascade import Cascade
-from agentic_backend.policy.effective import Effective
-from agentic_backend.policy.scopes import Scopes
+from agentic_backend.policy.scopes.cascade import Cascade
+from agentic_backend.policy.scopes.effective import Effective
+from agentic_backend.policy.scopes.scopes import Scopes
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 
 

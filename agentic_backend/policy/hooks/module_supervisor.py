@@ -12,13 +12,13 @@ from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.exception_detail import place_of
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.agents_in_scope import AgentInScope
 from agentic_backend.policy.chat_module import ModuleServices
-from agentic_backend.policy.exchange_modules import ExchangeModules
 from agentic_backend.policy.hook_context import Point, ScopeFacts
-from agentic_backend.policy.hook_contexts import Subject
-from agentic_backend.policy.modules_file import ModuleSpec
-from agentic_backend.policy.supervised_module import ModuleHealth, SupervisedModule
+from agentic_backend.policy.hooks.context_building import Subject
+from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
+from agentic_backend.policy.hooks.modules_file import ModuleSpec
+from agentic_backend.policy.hooks.supervised_module import ModuleHealth, SupervisedModule
+from agentic_backend.policy.scopes.agents_in_scope import AgentInScope
 from agentic_backend.protocol.parts import Part
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord

@@ -13,9 +13,9 @@ from cachetools import LRUCache
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog.catalog import AgentLimits, AgentSettings
-from agentic_backend.policy.effective import Effective, LevelValue
-from agentic_backend.policy.policies_file import Policies, ScopeLimits
-from agentic_backend.policy.scope_prompts import prompt_texts
+from agentic_backend.policy.scopes.effective import Effective, LevelValue
+from agentic_backend.policy.scopes.policies_file import Policies, ScopeLimits
+from agentic_backend.policy.scopes.scope_prompts import prompt_texts
 from agentic_backend.protocol.scopes import ScopeKind
 
 _CACHED = 4_096

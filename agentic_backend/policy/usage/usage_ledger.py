@@ -28,9 +28,9 @@ from langchain_core.runnables import RunnableConfig
 from agentic_backend.backoff import backoff
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
-from agentic_backend.policy.budgets import Budgets
-from agentic_backend.policy.prices import Prices
-from agentic_backend.policy.token_counts import TokenCounts, tokens_of_bytes
+from agentic_backend.policy.prompt.token_counts import TokenCounts, tokens_of_bytes
+from agentic_backend.policy.usage.budgets import Budgets
+from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.trail import TrailRecord, UsageRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord

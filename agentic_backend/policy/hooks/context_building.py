@@ -7,7 +7,6 @@ from datetime import datetime
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
-from agentic_backend.policy.decided_words import texts_of
 from agentic_backend.policy.hook_context import (
     ConversationFacts,
     CurrentMessage,
@@ -20,7 +19,8 @@ from agentic_backend.policy.hook_context import (
     ToolFacts,
     UserFacts,
 )
-from agentic_backend.policy.usage_ledger import Payer, may_pay
+from agentic_backend.policy.hooks.decided_words import texts_of
+from agentic_backend.policy.usage.usage_ledger import Payer, may_pay
 from agentic_backend.protocol.messages import ChatMessage, SessionState, utc_now
 from agentic_backend.protocol.parts import Part
 from agentic_backend.stores.base import Store

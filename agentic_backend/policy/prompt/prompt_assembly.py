@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.policy.section import Section
-from agentic_backend.policy.token_counts import TokenCounter
+from agentic_backend.policy.prompt.section import Section
+from agentic_backend.policy.prompt.token_counts import TokenCounter
 from agentic_backend.stores.protocol.trail import PromptSection
 from agentic_backend.stores.records import PromptAddition
 from agentic_backend.streaming.content.conversion import bounded

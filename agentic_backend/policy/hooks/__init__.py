@@ -1,0 +1,1 @@
+"""Modules: made, called within limits, and what comes of their answers."""

@@ -1,0 +1,1 @@
+"""Which settings apply where a user asks: organisation, agent, class, task, assignment."""

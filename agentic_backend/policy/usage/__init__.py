@@ -1,0 +1,1 @@
+"""What calls of models use and cost, and what may be spent."""

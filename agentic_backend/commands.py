@@ -25,16 +25,16 @@ from agentic_backend.event_loop import is_code_left
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule
 from agentic_backend.relay.zmq.peers import Peers
-from agentic_backend.server.configuration import Configuration, ConfigurationFiles
 from agentic_backend.server.garbage import collect_rarely
-from agentic_backend.server.hangups import Hangups
 from agentic_backend.server.input_end import end_with_input
 from agentic_backend.server.process import Joint, bind, run
 from agentic_backend.server.process_end import leave_now
-from agentic_backend.server.reloads import Reloads
+from agentic_backend.server.reload.configuration import Configuration, ConfigurationFiles
+from agentic_backend.server.reload.hangups import Hangups
+from agentic_backend.server.reload.reloads import Reloads
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
-from agentic_backend.server.worker_directories import held_for_workers
-from agentic_backend.server.workers import CANNOT_START, Workers
+from agentic_backend.server.workers.worker_directories import held_for_workers
+from agentic_backend.server.workers.workers import CANNOT_START, Workers
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.system_errors import reason_of
 from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records, know_secrets

@@ -23,7 +23,7 @@ from agentic_backend.exception_detail import text_of, type_of
 from agentic_backend.known_secrets import secrets_in
 from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.redaction import redact
-from agentic_backend.server.configuration import Configuration
+from agentic_backend.server.reload.configuration import Configuration
 from agentic_backend.stores.checking import check_store
 from agentic_backend.telemetry.formatters import printable
 

@@ -31,7 +31,7 @@ from support.skewed_clock import SkewedClock
 
 from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.neighbours import Found, check_all
-from agentic_backend.server.configuration import ConfigurationFiles
+from agentic_backend.server.reload.configuration import ConfigurationFiles
 
 SECRET = "hunter22-of-the-tests"
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}

@@ -31,19 +31,19 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.relay.drain import LONGEST_S, Drain
 from agentic_backend.relay.zmq.peers import Peers
-from agentic_backend.server.abortable_websocket import AbortableWebSocket
-from agentic_backend.server.accepted_connections import (
+from agentic_backend.server.input.abortable_websocket import AbortableWebSocket
+from agentic_backend.server.input.accepted_connections import (
     AcceptedConnections,
     raise_descriptor_limit,
     reserved_descriptors,
 )
-from agentic_backend.server.bounded_http import BoundedHttp
+from agentic_backend.server.input.bounded_http import BoundedHttp
+from agentic_backend.server.input.message_pace import LargeMessages
 from agentic_backend.server.internal_listener import InternalListener
 from agentic_backend.server.large_blocks import give_back_large_blocks
 from agentic_backend.server.limit_watch import watched_limits
-from agentic_backend.server.message_pace import LargeMessages
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
-from agentic_backend.server.reloads import Reloads
+from agentic_backend.server.reload.reloads import Reloads
 from agentic_backend.server.service_notify import Supervisor, told_alive
 from agentic_backend.server.start_line import start_facts
 from agentic_backend.stores.opening import sqlite_file

@@ -21,7 +21,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.config.apis import ApiSettings
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.server.configuration import ConfigurationFiles
+from agentic_backend.server.reload.configuration import ConfigurationFiles
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text()
 CODE = '''

@@ -1,6 +1,6 @@
 """How fast messages are taken: a second's worth at once, then at a bounded rate; large ones one after the other."""
 
-from agentic_backend.server.message_pace import LARGE_BYTES, LargeMessages, MessagePace
+from agentic_backend.server.input.message_pace import LARGE_BYTES, LargeMessages, MessagePace
 
 
 def test_a_second_s_worth_is_taken_at_once_and_then_a_bounded_rate() -> None:

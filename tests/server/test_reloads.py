@@ -8,9 +8,9 @@ import pytest
 
 from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_settings
-from agentic_backend.server.configuration import Configuration, ConfigurationFiles, Reread
-from agentic_backend.server.hangups import Hangups
-from agentic_backend.server.reloads import Reloads
+from agentic_backend.server.reload.configuration import Configuration, ConfigurationFiles, Reread
+from agentic_backend.server.reload.hangups import Hangups
+from agentic_backend.server.reload.reloads import Reloads
 
 
 class Vanishing(ConfigurationFiles):

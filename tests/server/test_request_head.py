@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentic_backend.server.request_head import RequestRefused, asks_for_websocket, origin_form
+from agentic_backend.server.input.request_head import RequestRefused, asks_for_websocket, origin_form
 
 HOST = (b"host", b"chat.example:8000")
 WEBSOCKET = ((b"connection", b"keep-alive, Upgrade"), (b"upgrade", b"WebSocket"))

@@ -9,10 +9,10 @@ from support.log_lines import log_lines
 FAILING = """
 import sys
 from agentic_backend.config.loading import load_settings
-from agentic_backend.server.hangups import Hangups
+from agentic_backend.server.reload.hangups import Hangups
 from agentic_backend.server.process import bind
 from agentic_backend.server.service_notify import ServiceNotify
-from agentic_backend.server.workers import Workers
+from agentic_backend.server.workers.workers import Workers
 from agentic_backend.telemetry import configure_logging
 
 def work(*arguments):

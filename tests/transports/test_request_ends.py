@@ -16,7 +16,7 @@ from support.rest_client import PREFIX, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
-from agentic_backend.server import bounded_http, sliced_input
+from agentic_backend.server.input import bounded_http, sliced_input
 from agentic_backend.server.process import bind
 from agentic_backend.transports import sse
 

@@ -14,7 +14,7 @@ from support.log_lines import warnings_of
 from support.rest_client import PREFIX, error_of, plain_http, rest
 from support.running_server import RunningServer
 
-from agentic_backend.server import bounded_http
+from agentic_backend.server.input import bounded_http
 
 PATHS = ["/agents", "/sessions", "/sessions/s", "/sessions/s/messages", "/exchanges/e"]
 

@@ -17,7 +17,7 @@ from websockets.typing import StatusLike
 
 from agentic_backend.errors import BadFrame, Internal
 from agentic_backend.protocol.close_codes import CloseCode
-from agentic_backend.server.refusal import refusal_of
+from agentic_backend.server.input.refusal import refusal_of
 
 _FRAGMENTS_PER_MESSAGE = 1_024
 _SMALL_FRAMES_PER_S = 1_024

@@ -13,9 +13,9 @@ from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailab
 from agentic_backend.app import Application
 from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.server.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
-from agentic_backend.server.hangups import Hangups
-from agentic_backend.server.saved_files import SavedFiles
+from agentic_backend.server.reload.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
+from agentic_backend.server.reload.hangups import Hangups
+from agentic_backend.server.reload.saved_files import SavedFiles
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
 from agentic_backend.system_errors import summary_of
 from agentic_backend.telemetry import know_secrets, set_log_level

@@ -23,12 +23,12 @@ from multiprocessing.context import ForkProcess
 from agentic_backend.backoff import backoff
 from agentic_backend.config.settings import Settings
 from agentic_backend.relay.drain import LONGEST_S
-from agentic_backend.server.hangups import Hangups
-from agentic_backend.server.joint_listener import WorkerPorts, serve_jointly
 from agentic_backend.server.process import Joint, address_of
 from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
+from agentic_backend.server.reload.hangups import Hangups
 from agentic_backend.server.service_notify import Supervisor
-from agentic_backend.server.worker_pipe import READY, WorkerPipe
+from agentic_backend.server.workers.joint_listener import WorkerPorts, serve_jointly
+from agentic_backend.server.workers.worker_pipe import READY, WorkerPipe
 
 log = logging.getLogger(__name__)
 

@@ -22,13 +22,13 @@ from websockets.datastructures import Headers as HandshakeHeaders
 from websockets.http11 import Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.server.abortable_websocket import AbortableWebSocket
-from agentic_backend.server.accepted_connections import AcceptedConnections
-from agentic_backend.server.answer_framing import framed
-from agentic_backend.server.message_pace import LargeMessages
-from agentic_backend.server.refusal import refusal_of
-from agentic_backend.server.request_head import RequestRefused, asks_for_websocket, has_body, origin_form
-from agentic_backend.server.sliced_input import SlicedInput
+from agentic_backend.server.input.abortable_websocket import AbortableWebSocket
+from agentic_backend.server.input.accepted_connections import AcceptedConnections
+from agentic_backend.server.input.answer_framing import framed
+from agentic_backend.server.input.message_pace import LargeMessages
+from agentic_backend.server.input.refusal import refusal_of
+from agentic_backend.server.input.request_head import RequestRefused, asks_for_websocket, has_body, origin_form
+from agentic_backend.server.input.sliced_input import SlicedInput
 
 LARGEST_HEAD = 65_536
 MOST_FIELDS = 128

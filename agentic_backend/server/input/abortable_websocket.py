@@ -20,10 +20,10 @@ from websockets.exceptions import InvalidState
 from websockets.http11 import Request
 
 from agentic_backend.relay.light_event import LightEvent
-from agentic_backend.server.bounded_frames import BoundedFrames
-from agentic_backend.server.inbox import Inbox
-from agentic_backend.server.message_pace import LargeMessages, MessagePace
-from agentic_backend.server.sliced_input import SlicedInput
+from agentic_backend.server.input.bounded_frames import BoundedFrames
+from agentic_backend.server.input.inbox import Inbox
+from agentic_backend.server.input.message_pace import LargeMessages, MessagePace
+from agentic_backend.server.input.sliced_input import SlicedInput
 
 UNADMITTED_BYTES = 65_536
 

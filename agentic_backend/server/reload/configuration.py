@@ -27,7 +27,7 @@ from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.policy.hooks.modules_file import module_names, read_modules
 from agentic_backend.policy.scopes.policies_file import Policies, load_policies
-from agentic_backend.server.named_files import NamedFiles
+from agentic_backend.server.reload.named_files import NamedFiles
 
 # Python files beside the authors' modules and the catalog that are looked at: a module that can't be imported yet is
 # among them.

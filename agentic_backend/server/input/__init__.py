@@ -1,0 +1,1 @@
+"""What clients send, within bounds, before any application sees it."""

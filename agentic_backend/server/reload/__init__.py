@@ -1,0 +1,1 @@
+"""The configuration: read at the start, and again while the server runs."""

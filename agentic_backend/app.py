@@ -20,8 +20,8 @@ from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.blocked_loop import watched_loop
 from agentic_backend.config.loading import modules_file
-from agentic_backend.config.page import PageSettings, load_logo
 from agentic_backend.config.settings import AuthSettings, Settings
+from agentic_backend.config.topics.page import PageSettings, load_logo
 from agentic_backend.event_loop import event_loop_lag
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.known_secrets import secrets_in

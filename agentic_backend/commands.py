@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailable, load_models
 from agentic_backend.config.loading import FLAGS, default_settings_file, load_settings
-from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.event_loop import is_code_left
 from agentic_backend.known_secrets import secrets_in

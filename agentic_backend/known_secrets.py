@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.config.yaml.validation_problems import looks_secret
 
 SHORTEST_SECRET = 6
 """A shorter one may occur in any text, and is not redacted."""

@@ -16,8 +16,8 @@ from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.models.model_check import check_model
 from agentic_backend.apis.api_check import check_api
 from agentic_backend.config.checks import CheckFailed
-from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.event_loop import command_loop
 from agentic_backend.exception_detail import text_of, type_of
 from agentic_backend.known_secrets import secrets_in

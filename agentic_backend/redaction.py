@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.config.yaml.validation_problems import looks_secret
 from agentic_backend.hidden_forms import Span, hidden, replaced, shown
 from agentic_backend.normal_form import normal_form
 

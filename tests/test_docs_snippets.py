@@ -20,10 +20,10 @@ from support.documents import CHECKOUT, PAGES, RUN_BY, Block, blocks, of
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.catalog.catalog_schema import catalog_schema
-from agentic_backend.config.chat_profiles import read_chat_profiles
 from agentic_backend.config.loading import load_settings
-from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.chat_profiles import read_chat_profiles
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.evals.eval_file import read_evals
 from agentic_backend.policy.hooks.modules_file import ModuleEntry
 from agentic_backend.policy.scopes.policies_file import KnownNames, read_policies

@@ -11,7 +11,7 @@ from support.rest_client import plain_http
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 
 OFFLINE = {
     "gen_ai_operation_name": "chat",

@@ -25,10 +25,10 @@ from agentic_backend.agents.models.model_check import check_model
 from agentic_backend.apis.api_check import check_api
 from agentic_backend.apis.api_client import tls
 from agentic_backend.auth.realm_check import check_realm
-from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.checks import CheckFailed
-from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import KeycloakSettings
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.exception_detail import text_of
 from agentic_backend.exchange.end.failure_report import FailureReport
 from agentic_backend.mcp.server_check import check_mcp_server

@@ -19,8 +19,8 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.state.state_serializer import StateSerializer
-from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import AgentsSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.known_secrets import secrets_in, secrets_of
 from agentic_backend.kpi import Kpi

@@ -41,8 +41,8 @@ from agentic_backend.agents.state.state_types import types_of
 from agentic_backend.agents.tools.tool_approval import ToolApproval
 from agentic_backend.apis.api_documents import ApiDocuments
 from agentic_backend.auth.user import Tokens
-from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store

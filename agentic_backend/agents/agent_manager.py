@@ -30,10 +30,10 @@ from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tools.tool_approval import tools_of
 from agentic_backend.auth.user import User
-from agentic_backend.config.apis import NO_APIS, ApiSettings
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
-from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.topics.apis import NO_APIS, ApiSettings
+from agentic_backend.config.topics.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
+from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
 from agentic_backend.known_secrets import secrets_in
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from agentic_backend.config.permissions import PERMISSIONS, needed_by
+from agentic_backend.config.topics.permissions import PERMISSIONS, needed_by
 from agentic_backend.mcp import policy_names
 
 Tool = TypeVar("Tool", bound=BaseTool)

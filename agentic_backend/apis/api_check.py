@@ -9,8 +9,8 @@ from agentic_backend.apis.api_client import tls
 from agentic_backend.apis.api_documents import ApiDocuments
 from agentic_backend.apis.openapi_document import MOST_SELECTED, OpenApi
 from agentic_backend.apis.operation import NotUsable, operation_of
-from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.checks import CheckFailed
+from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.credentials import fixed_headers
 from agentic_backend.system_errors import summary_of

@@ -16,7 +16,7 @@ import httpx
 from langchain_core.tools import ToolException
 
 from agentic_backend.apis.operation import Request
-from agentic_backend.config.apis import ApiSettings
+from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.event_loop import in_thread_if_long
 from agentic_backend.loop_load import served_timeout

@@ -15,7 +15,7 @@ import httpx
 
 from agentic_backend.apis.api_client import tls
 from agentic_backend.apis.openapi_document import MOST_BYTES, DocumentError, OpenApi, parsed, read_document
-from agentic_backend.config.apis import ApiSettings
+from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.system_errors import summary_of
 

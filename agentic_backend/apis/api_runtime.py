@@ -16,8 +16,8 @@ from agentic_backend.apis.api_tool import ApiTool
 from agentic_backend.apis.openapi_document import MOST_SELECTED, OpenApi, operation_names
 from agentic_backend.apis.operation import NotUsable, Operation, operation_of
 from agentic_backend.auth.user import Tokens
-from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.permissions import PERMISSIONS, needed_by
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.permissions import PERMISSIONS, needed_by
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import POLICY_NAMES, TITLE, policy_metadata
 from agentic_backend.mcp.credentials import Credentials, HasTokens, header_value, of_header, request_auth

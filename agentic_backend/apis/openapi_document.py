@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from agentic_backend.config.validation_problems import near_miss
-from agentic_backend.config.yaml_bounds import Loader, require_bounded
+from agentic_backend.config.yaml.validation_problems import near_miss
+from agentic_backend.config.yaml.yaml_bounds import Loader, require_bounded
 from agentic_backend.inlined_schema import Resolver, UnusableSchema, document_resolver, resolved
 from agentic_backend.mcp import tool_name
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeGuard, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from agentic_backend.config.chat_profiles import ChatProfiles, read_chat_profiles
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, dotted, read_yaml
 from agentic_backend.config.setting_types import Section
 from agentic_backend.config.settings import Settings
-from agentic_backend.config.validation_problems import Schema, accepts, near_miss, schema_at, validation_problems
+from agentic_backend.config.topics.chat_profiles import ChatProfiles, read_chat_profiles
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, dotted, read_yaml
+from agentic_backend.config.yaml.validation_problems import Schema, accepts, near_miss, schema_at, validation_problems
 
 log = logging.getLogger(__name__)
 

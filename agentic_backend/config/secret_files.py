@@ -8,8 +8,8 @@ redacts it too.
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem
-from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem
+from agentic_backend.config.yaml.validation_problems import looks_secret
 
 _SUFFIX, _SETTING = "_FILE", "AGENTIC_"
 # More would be no secret, but a mistake such as a device.

@@ -11,19 +11,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.chat_profiles import ChatProfilesSettings
-from agentic_backend.config.database_agents import DatabaseAgentsSettings
-from agentic_backend.config.health import HealthSettings
-from agentic_backend.config.limits import WITH_USERS, LimitsSettings
-from agentic_backend.config.mcp_servers import McpServerSettings
-from agentic_backend.config.metrics import MetricsSettings
-from agentic_backend.config.modules import ModulesSettings
-from agentic_backend.config.page import PageSettings
-from agentic_backend.config.permissions import PermissionsSettings
-from agentic_backend.config.policies import PoliciesSettings
-from agentic_backend.config.retention import RetentionSettings
-from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.setting_types import (
     PROVIDER_MODEL,
     AnyPath,
@@ -43,12 +30,25 @@ from agentic_backend.config.setting_types import (
     TypeName,
     WebOrigin,
 )
-from agentic_backend.config.sharing import SharingSettings
-from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.config.tracing import TracingSettings
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.chat_profiles import ChatProfilesSettings
+from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
+from agentic_backend.config.topics.health import HealthSettings
+from agentic_backend.config.topics.limits import WITH_USERS, LimitsSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.metrics import MetricsSettings
+from agentic_backend.config.topics.modules import ModulesSettings
+from agentic_backend.config.topics.page import PageSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
+from agentic_backend.config.topics.policies import PoliciesSettings
+from agentic_backend.config.topics.retention import RetentionSettings
+from agentic_backend.config.topics.sessions import SessionsSettings
+from agentic_backend.config.topics.sharing import SharingSettings
+from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.tracing import TracingSettings
+from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.usable_cores import MOST_WORKERS, as_workers
-from agentic_backend.config.usage import BudgetsSettings, PriceSettings
-from agentic_backend.config.validation_problems import rule_broken
+from agentic_backend.config.yaml.validation_problems import rule_broken
 from agentic_backend.protocol.scopes import ScopeName
 
 SQLITE_SCHEME, MONGODB_SCHEMES = "sqlite:", ("mongodb://", "mongodb+srv://")

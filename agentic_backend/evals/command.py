@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentic_backend.agents.models.chat_models import ChatModels, load_models
 from agentic_backend.client import Chat, ChatError
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.evals.comparison import Comparison
 from agentic_backend.evals.eval_file import Evals, read_evals

@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import PROVIDER_MODEL, NonEmpty, Seconds, Section
-from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.config.yaml.validation_problems import near_miss, rule_broken, validation_problems
 from agentic_backend.inlined_schema import UnusableSchema, inlined_schema
 
 _MOST_CASES = 1_000

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem
 
 Outcome = Literal["passed", "failed", "error"]
 

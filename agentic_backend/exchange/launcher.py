@@ -8,7 +8,7 @@ from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.permissions import Permissions
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens
-from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.exchange.exchange import Exchange
 from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.exchange.services import ExchangeServices

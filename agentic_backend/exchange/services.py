@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import CurrentProfiles
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.chat_profiles import CurrentProfiles
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Outcome
 from agentic_backend.exchange.past.compactor import Compactor

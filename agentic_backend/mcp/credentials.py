@@ -26,8 +26,8 @@ import orjson
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens, renewal_time
-from agentic_backend.config.mcp_servers import McpAuthSettings, McpServerSettings
-from agentic_backend.config.validation_problems import looks_secret
+from agentic_backend.config.topics.mcp_servers import McpAuthSettings, McpServerSettings
+from agentic_backend.config.yaml.validation_problems import looks_secret
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.hidden_forms import LONGEST_ESCAPE, hidden, replaced, shown
 from agentic_backend.loop_load import served_timeout

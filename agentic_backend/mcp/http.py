@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 
-from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.loop_load import served_timeout
 from agentic_backend.mcp.credentials import REFUSALS, fixed_headers, refusal, unasked

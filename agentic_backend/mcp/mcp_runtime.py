@@ -15,8 +15,8 @@ from langchain_core.tools import BaseTool
 from mcp.types import Tool
 
 from agentic_backend.auth.user import Tokens
-from agentic_backend.config.mcp_servers import McpServerSettings
-from agentic_backend.config.permissions import needed_by
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.permissions import needed_by
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from agentic_backend.config.checks import CheckFailed
-from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.exception_detail import text_of
 from agentic_backend.mcp.credentials import fixed_credentials

@@ -21,7 +21,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 
-from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.mcp.credentials import Credentials
 from agentic_backend.mcp.framing import Lines
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, TooMuch

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from agentic_backend.agents.catalog.catalog_schema import catalog_schema
-from agentic_backend.config.located_yaml import ConfigError, read_yaml
+from agentic_backend.config.yaml.located_yaml import ConfigError, read_yaml
 from agentic_backend.new_agent.agent_name import named
 from agentic_backend.new_agent.errors import CannotWrite
 from agentic_backend.new_agent.templates import TemplateName, rendered

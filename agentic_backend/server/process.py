@@ -26,8 +26,8 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.run.blocking_threads import busy_threads
 from agentic_backend.app import Application, open_application
-from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.relay.drain import LONGEST_S, Drain
 from agentic_backend.relay.zmq.peers import Peers

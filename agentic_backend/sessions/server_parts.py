@@ -6,8 +6,8 @@ from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import ChatProfiles
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.chat_profiles import ChatProfiles
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.auth.user import User
-from agentic_backend.config.chat_profiles import ChatProfiles, CurrentProfiles
+from agentic_backend.config.topics.chat_profiles import ChatProfiles, CurrentProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.recent_traces import RunTraces

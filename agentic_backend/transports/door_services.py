@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.relay.relay import Relay

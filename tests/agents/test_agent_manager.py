@@ -9,7 +9,7 @@ from langgraph.pregel import Pregel
 from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
 
 Load = Callable[..., AgentManager]

@@ -9,7 +9,7 @@ from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog.allowed_code import AllowedCode
 from agentic_backend.agents.catalog.catalog_schema import SHIPPED_CLASSES
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.config.database_agents import SAFE_CLASSES
+from agentic_backend.config.topics.database_agents import SAFE_CLASSES
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from agentic_backend.agents.catalog.catalog import AgentsCatalog, AgentSettings, KnownNames, read_catalog
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 
 MODELS = ["default", "fast"]
 MCP_SERVERS = ["files", "web"]

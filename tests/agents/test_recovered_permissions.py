@@ -15,7 +15,7 @@ from support.turn_model import Turn, call
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.permissions import needs
-from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 
 ROLES = PermissionsSettings(roles={"student": ("todos:*:self",), "teacher": ("*",)})

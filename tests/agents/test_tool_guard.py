@@ -25,8 +25,8 @@ from agentic_backend.agents.runtime_context import make_current
 from agentic_backend.agents.tools.offered_tools import AllowedTools
 from agentic_backend.agents.tools.tool_guard import guard_tools
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.testing import Call, ScriptedModel, call

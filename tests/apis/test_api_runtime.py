@@ -18,8 +18,8 @@ from agentic_backend.agents.permissions import declared
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens
-from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.permissions import PERMISSIONS
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.permissions import PERMISSIONS
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import TITLE
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles, read_chat_profiles
 from agentic_backend.config.loading import load_chat_profiles
-from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles, read_chat_profiles
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import BadFrame
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()

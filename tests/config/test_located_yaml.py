@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, read_yaml
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, read_yaml
 
 
 def written(tmp_path: Path, content: str | bytes) -> Path:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from agentic_backend.config.located_yaml import ConfigError
-from agentic_backend.config.page import PageSettings, load_logo
+from agentic_backend.config.topics.page import PageSettings, load_logo
+from agentic_backend.config.yaml.located_yaml import ConfigError
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0h1v1z"/></svg>'
 

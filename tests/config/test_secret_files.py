@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.secret_files import read_secret_files
+from agentic_backend.config.yaml.located_yaml import ConfigError
 
 
 def written(directory: Path, content: bytes) -> str:

@@ -7,7 +7,6 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from agentic_backend.config.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.loading import (
     FLAGS,
     RENAMED,
@@ -17,8 +16,9 @@ from agentic_backend.config.loading import (
     load_settings,
     modules_file,
 )
-from agentic_backend.config.located_yaml import ConfigError
 from agentic_backend.config.settings import Settings, is_loopback
+from agentic_backend.config.topics.limits import WITH_USERS, LimitsSettings
+from agentic_backend.config.yaml.located_yaml import ConfigError
 
 REPOSITORY = Path(__file__).parents[2]
 

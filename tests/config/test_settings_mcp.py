@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from agentic_backend.config.apis import ApiSettings
 from agentic_backend.config.loading import documented_settings, load_settings
-from agentic_backend.config.located_yaml import ConfigError
-from agentic_backend.config.mcp_servers import McpServerSettings
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
+from agentic_backend.config.yaml.located_yaml import ConfigError
 
 SHIPPED = Path(__file__).parents[2] / "config" / "settings.yaml"
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from agentic_backend.config.located_yaml import ConfigProblem, read_yaml
-from agentic_backend.config.validation_problems import near_miss, validation_problems
+from agentic_backend.config.yaml.located_yaml import ConfigProblem, read_yaml
+from agentic_backend.config.yaml.validation_problems import near_miss, validation_problems
 
 
 class Item(BaseModel):

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from agentic_backend.config.located_yaml import ConfigError, yaml_in
+from agentic_backend.config.yaml.located_yaml import ConfigError, yaml_in
 
 SIZE = 500_000
 MOST_NODES = 50_000

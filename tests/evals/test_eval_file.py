@@ -8,7 +8,7 @@ import pytest
 from support.log_lines import logging_as_before, problems
 
 from agentic_backend.cli import main
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.evals.eval_file import read_evals
 
 

@@ -22,7 +22,7 @@ from support.compacting import (
 from support.recorded_agents import eventually, metric
 from support.sessions import USER, Sessions
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.stores.mongo import MongoStore

@@ -19,7 +19,7 @@ from support.sessions import WHOLE_HISTORY, Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.prompt.token_counts import TokenCounts
 from agentic_backend.stores.protocol.trail import PromptRecord, TrailQuery

@@ -20,7 +20,7 @@ from support.held_agents import Hold, held_graph, held_tool_graph
 from support.recorded_agents import Journal, echoing_graph, eventually, metric, one_node
 from support.sessions import USER, Event, Sessions, events_of, open_sessions, until
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.streaming.model.stream_turns import StreamTurns

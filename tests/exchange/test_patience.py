@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from agentic_backend.agents.catalog.catalog import AgentLimits, AgentSettings
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.run.time_limits import Patience
 from agentic_backend.streaming.model.in_flight import InFlight, Kind
 

@@ -24,7 +24,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.state import kept_state
 from agentic_backend.agents.state.kept_state import Kept, pack_states, unpack_states
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.exchange.past import recall
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage, utc_now

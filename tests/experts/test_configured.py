@@ -19,7 +19,7 @@ from support.running_server import RunningServer, running_server
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
-from agentic_backend.config.apis import ApiSettings
+from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.server.reload.configuration import ConfigurationFiles
 

@@ -18,7 +18,7 @@ from support.rest_client import plain_http
 from support.server_process import ServerProcess, serving
 from websockets.asyncio.client import connect
 
-from agentic_backend.config.limits import WITH_USERS
+from agentic_backend.config.topics.limits import WITH_USERS
 
 MIB = 1024 * 1024
 # What Keycloak mode switches on by itself.

@@ -15,7 +15,7 @@ from support.recorded_agents import context_of, exchange_token
 
 from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens
-from agentic_backend.config.mcp_servers import McpAuthSettings
+from agentic_backend.config.topics.mcp_servers import McpAuthSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, Unauthenticated
 from agentic_backend.mcp.credentials import BearerToken, Credentials, ExchangedToken, request_auth
 from agentic_backend.telemetry import JsonFormatter

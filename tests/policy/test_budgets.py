@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from support.failing_store import FailingStore
 from support.recorded_agents import eventually
 
-from agentic_backend.config.usage import BudgetsSettings
+from agentic_backend.config.topics.usage import BudgetsSettings
 from agentic_backend.errors import BudgetExceeded, StoreUnavailable
 from agentic_backend.policy.usage import budgets as module
 from agentic_backend.policy.usage.budgets import Budgets, period

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile
+from agentic_backend.config.topics.chat_profiles import BUILT_IN_PROFILES, ChatProfile
 from agentic_backend.policy.prompt.compaction import Measure, Turn, divided, request, shortened
 
 PROFILE = BUILT_IN_PROFILES.named("compact")

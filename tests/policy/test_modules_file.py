@@ -10,7 +10,7 @@ from support.hostile_modules import entry, specs
 from support.log_lines import logging_as_before
 
 from agentic_backend.cli import main
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.hooks.modules_file import read_modules

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.policy.scopes.policies_file import KnownNames, Policies, read_policies
 
 KNOWN = KnownNames(models={"default", "small"}, chat_profiles={"default", "compact"}, modules={"words"})

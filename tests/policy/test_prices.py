@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentic_backend.config.usage import PriceSettings
+from agentic_backend.config.topics.usage import PriceSettings
 from agentic_backend.policy.usage.prices import Cost, Prices
 from agentic_backend.streaming.model.model_calls import CallTokens
 

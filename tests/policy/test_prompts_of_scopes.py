@@ -26,7 +26,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.leader_flow import NO_CREW, LeaderFlow
-from agentic_backend.config.chat_profiles import ChatProfile, ChatProfiles
+from agentic_backend.config.topics.chat_profiles import ChatProfile, ChatProfiles
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.policy.scopes.policies_file import KnownNames, Policies, read_policies
 from agentic_backend.protocol.frames import HumanDecisions

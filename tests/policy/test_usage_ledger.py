@@ -19,7 +19,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from support.failing_store import FailingStore
 from support.recorded_agents import eventually, metric
 
-from agentic_backend.config.usage import PriceSettings
+from agentic_backend.config.topics.usage import PriceSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.usage import usage_ledger as module
 from agentic_backend.policy.usage.prices import Prices

@@ -16,7 +16,7 @@ from support.sessions import USER, Event, Sessions, events_of, idle_relay, open_
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import Overloaded, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.relay.backlog import Backlog

@@ -10,7 +10,7 @@ import pytest
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AttachmentNotFound
 from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.records import AttachmentRecord

@@ -16,7 +16,7 @@ from support.session_fixtures import Serve
 from support.sessions import USER, WHOLE_HISTORY, Sessions, events_of, open_sessions, until
 
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import (
     BadFrame,
     LimitReached,

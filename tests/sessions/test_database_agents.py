@@ -14,8 +14,8 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.catalog.allowed_code import AllowedCode
 from agentic_backend.agents.catalog.database_entries import DatabaseEntries, DatabaseEntry
 from agentic_backend.auth.user import User
-from agentic_backend.config.apis import NO_APIS
-from agentic_backend.config.database_agents import DatabaseAgentsSettings
+from agentic_backend.config.topics.apis import NO_APIS
+from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord, version_id
 from agentic_backend.stores.sqlite.store import SqliteStore

@@ -11,7 +11,7 @@ from support.recorded_agents import echoing_graph, eventually
 from support.sessions import USER, Sessions, events_of, open_sessions, until
 
 from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.log.exchange_log import ExchangeLog

@@ -18,7 +18,7 @@ from support.sessions import USER, Sessions, events_of, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.catalog.catalog import SessionLimits
-from agentic_backend.config.sessions import SessionsSettings
+from agentic_backend.config.topics.sessions import SessionsSettings
 from agentic_backend.errors import SessionCompleted
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.stores.protocol.trail import AuditRecord, ModuleErrorRecord, TrailQuery

@@ -12,7 +12,7 @@ from support.recorded_agents import eventually
 from support.sessions import open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.sessions.upkeep import maintenance
 from agentic_backend.stores.mongo import MongoStore
 

@@ -23,8 +23,8 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog.catalog import SessionLimits
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.sessions import SessionsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.sessions import SessionsSettings
 from agentic_backend.errors import SessionBusy, SessionCompleted, SessionNotFound, StoreUnavailable, TooManyRuns
 from agentic_backend.policy.scopes.policies_file import KnownNames, read_policies
 from agentic_backend.protocol.events import SessionChanged

@@ -26,8 +26,8 @@ from agentic_backend.agents.background import background
 from agentic_backend.agents.leader_flow import LeaderFlow
 from agentic_backend.agents.permissions import needs
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.errors import ExchangeNotFound, RateLimited
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import Channel, ExchangeStatus

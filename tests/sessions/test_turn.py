@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import Channel, Role

@@ -12,7 +12,7 @@ from support.recorded_agents import eventually, one_node
 from support.sessions import Sessions, events_of, idle_relay, open_sessions, until
 
 from agentic_backend.auth.user import User
-from agentic_backend.config.usage import BudgetsSettings, PriceSettings
+from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.errors import BudgetExceeded
 from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.life import INTERRUPTED

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import ApprovalNotFound, BadFrame, ExchangeNotFound, SessionBusy
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus

@@ -13,8 +13,8 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoints
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.chat_profiles import BUILT_IN_PROFILES
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.life import Life, Outcome
 from agentic_backend.exchange.past.compactor import Compactor

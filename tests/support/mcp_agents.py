@@ -15,7 +15,7 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import Tokens
-from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.mcp.mcp_runtime import MCPRuntime
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from support.recorded_agents import agent_services, context_of, one_node

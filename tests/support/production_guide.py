@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.transports.rest.upload import BESIDE_FILE
 
 _GUIDE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()

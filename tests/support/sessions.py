@@ -15,14 +15,19 @@ from agentic_backend.agents.agent_manager import AgentManager, CatalogAgent
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.chat_profiles import BUILT_IN_PROFILES, ChatProfile, ChatProfiles, ChatProfilesSettings
-from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.permissions import PermissionsSettings
-from agentic_backend.config.retention import RetentionSettings
-from agentic_backend.config.sessions import SessionsSettings
 from agentic_backend.config.settings import ModelSettings, Settings
-from agentic_backend.config.titles import TitlesSettings
-from agentic_backend.config.usage import BudgetsSettings, PriceSettings
+from agentic_backend.config.topics.chat_profiles import (
+    BUILT_IN_PROFILES,
+    ChatProfile,
+    ChatProfiles,
+    ChatProfilesSettings,
+)
+from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
+from agentic_backend.config.topics.retention import RetentionSettings
+from agentic_backend.config.topics.sessions import SessionsSettings
+from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.background_calls import BackgroundCalls

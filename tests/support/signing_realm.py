@@ -25,8 +25,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.settings import KeycloakSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.server.process import Listener, address_of, bind
 
 CLIENT = "agentic-chat"

@@ -11,7 +11,7 @@ from langgraph.types import interrupt
 from support.chat_client import check_exchange
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import Forbidden
 from agentic_backend.testing import (
     AgentRun,

@@ -19,8 +19,8 @@ from agentic_backend.agents.background import background
 from agentic_backend.agents.permissions import needs
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
-from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import ToolResultPart
 from agentic_backend.relay.log.exchange_log import ExchangeLog

@@ -19,7 +19,7 @@ from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog.entry_parts import STANDARD_TOOLS
 from agentic_backend.auth.user import User
-from agentic_backend.config.permissions import PermissionsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.protocol.parts import LinkPart, ToolResultPart
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery

@@ -18,7 +18,7 @@ from support.test_agents import ENTRIES
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import User
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.protocol.parts import Value

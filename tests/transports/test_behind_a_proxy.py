@@ -17,8 +17,8 @@ from support.rest_client import error_of, rest
 from support.running_server import RunningServer, running_server
 from websockets.exceptions import InvalidStatus
 
-from agentic_backend.config.limits import LimitsSettings
 from agentic_backend.config.loading import load_settings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.server.process import Listener, bind
 
 CHECKOUT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from support.signing_realm import signing_realm
 from support.test_agents import ENTRIES
 from websockets.exceptions import ConnectionClosed
 
-from agentic_backend.config.limits import WITH_USERS
+from agentic_backend.config.topics.limits import WITH_USERS
 
 
 def limited(directory: Path, **limits: int) -> Any:

@@ -30,12 +30,12 @@ from agentic_backend.agents.catalog.entry_parts import (
     ToolName,
     prompt_form,
 )
-from agentic_backend.config.apis import NO_APIS, ApiSettings
-from agentic_backend.config.chat_profiles import DEFAULT_PROFILE
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
-from agentic_backend.config.permissions import ToolNeeds, means
 from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, Seconds
-from agentic_backend.config.validation_problems import near_miss, rule_broken, validation_problems
+from agentic_backend.config.topics.apis import NO_APIS, ApiSettings
+from agentic_backend.config.topics.chat_profiles import DEFAULT_PROFILE
+from agentic_backend.config.topics.permissions import ToolNeeds, means
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.config.yaml.validation_problems import near_miss, rule_broken, validation_problems
 from agentic_backend.mcp import policy_names
 
 AgentId = Annotated[

@@ -7,8 +7,8 @@ from agentic_backend.agents.agent_flow import is_flow_class
 from agentic_backend.agents.catalog.catalog import CatalogEntry
 from agentic_backend.agents.catalog.tuning_fields import ignored, wrong
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code
-from agentic_backend.config.located_yaml import ConfigProblem, KeyPath
-from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.yaml.located_yaml import ConfigProblem, KeyPath
+from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.mcp import delegation_tool_name
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Literal
 from agentic_backend.agents.catalog.catalog import CatalogEntry
 from agentic_backend.agents.catalog.named_parts import NOTHING, NamedParts
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.config.located_yaml import ConfigProblem
+from agentic_backend.config.yaml.located_yaml import ConfigProblem
 
 Source = Literal["yaml", "database"]
 

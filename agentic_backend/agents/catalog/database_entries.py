@@ -14,8 +14,8 @@ from agentic_backend.agents.catalog.catalog_sources import ImportedEntry
 from agentic_backend.agents.catalog.entry_references import code_names, code_names_in, file_names
 from agentic_backend.agents.catalog.unbounded_arguments import unbounded_arguments
 from agentic_backend.agents.code.class_path import resolve
-from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.located_yaml import (
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.yaml.located_yaml import (
     ConfigError,
     ConfigProblem,
     KeyPath,

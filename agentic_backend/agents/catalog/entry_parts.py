@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from agentic_backend.config.validation_problems import near_miss, rule_broken
+from agentic_backend.config.yaml.validation_problems import near_miss, rule_broken
 
 CONFIGURED_AGENT = "agentic_backend.experts.configured.configured_agent:ConfiguredAgent"
 CONFIGURED_LEADER = "agentic_backend.experts.configured.configured_leader:ConfiguredLeader"

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.catalog.entry_parts import is_code_name
-from agentic_backend.config.located_yaml import KeyPath
+from agentic_backend.config.yaml.located_yaml import KeyPath
 
 Reference = tuple[KeyPath, str]
 """The place in the entry, and what stands there."""

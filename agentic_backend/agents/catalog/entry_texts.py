@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from agentic_backend.config.yaml_bounds import Loader
+from agentic_backend.config.yaml.yaml_bounds import Loader
 
 FIRST_LINE = "# yaml-language-server: $schema=agents_catalog.schema.json\n"
 

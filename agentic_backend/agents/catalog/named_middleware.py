@@ -16,8 +16,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agentic_backend.agents.catalog.entry_parts import is_code_name
 from agentic_backend.agents.code.class_path import ClassPathError, resolve
-from agentic_backend.config.located_yaml import KeyPath
-from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.yaml.located_yaml import KeyPath
+from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.exception_detail import text_of
 from agentic_backend.known_secrets import secrets_of
 from agentic_backend.offline.model import OfflineChatModel

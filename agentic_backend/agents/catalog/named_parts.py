@@ -27,8 +27,8 @@ from agentic_backend.apis.openapi_document import (
     read_document,
 )
 from agentic_backend.apis.operation import NotUsable, operation_of
-from agentic_backend.config.apis import ApiSettings
-from agentic_backend.config.located_yaml import KeyPath
+from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.yaml.located_yaml import KeyPath
 from agentic_backend.inlined_schema import UnusableSchema, usable_schema
 from agentic_backend.mcp import POLICY_NAMES, policy_metadata
 

@@ -14,8 +14,8 @@ from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.code.factory_arguments import fields_schema, wanted_by
 from agentic_backend.agents.code.graph_context import field_names, is_context_schema, wrong_fields
-from agentic_backend.config.located_yaml import ConfigProblem, KeyPath, LocatedYaml
-from agentic_backend.config.validation_problems import near_miss, validation_problems
+from agentic_backend.config.yaml.located_yaml import ConfigProblem, KeyPath, LocatedYaml
+from agentic_backend.config.yaml.validation_problems import near_miss, validation_problems
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.system_errors import summary_of
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.exception_detail import PlacedError, place_of, text_of
 from agentic_backend.known_secrets import secrets_of
 

@@ -20,7 +20,7 @@ from agentic_backend.agents.code.alternatives import alternatives
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.code.graph_config import GraphUser, configurable
 from agentic_backend.agents.runtime_context import RuntimeContext
-from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.yaml.validation_problems import near_miss
 
 Kind = Literal["model", "config", "runtime", "fields", "tools"]
 _BY_NAME: Mapping[str, Kind] = {

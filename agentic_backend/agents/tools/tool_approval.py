@@ -21,8 +21,8 @@ from pydantic.errors import PydanticUserError
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.state.channel_forms import Graph
-from agentic_backend.config.permissions import means
-from agentic_backend.config.validation_problems import near_miss
+from agentic_backend.config.topics.permissions import means
+from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.exact_json import INEXACT, all_exact
 from agentic_backend.mcp import NUMBERED, POLICY_NAMES, numbered_names, policy_names

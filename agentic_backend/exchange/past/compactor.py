@@ -23,7 +23,7 @@ from cachetools import LRUCache
 
 from agentic_backend.agents.models.chat_models import DEFAULT, ChatModels
 from agentic_backend.agents.models.output_limit import with_output_limit
-from agentic_backend.config.chat_profiles import ChatProfile, CurrentProfiles
+from agentic_backend.config.topics.chat_profiles import ChatProfile, CurrentProfiles
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.past.history import restore_exchange
 from agentic_backend.kpi import Kpi

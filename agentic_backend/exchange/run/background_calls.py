@@ -17,7 +17,7 @@ from langchain_core.tools import ToolException
 
 from agentic_backend.agents.background import Work
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.end.outages import for_seconds, until_stored
 from agentic_backend.exchange.instance import Instance

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError, LimitReached, ModelTimeout
 from agentic_backend.streaming.model.in_flight import InFlight, Kind, Work
 

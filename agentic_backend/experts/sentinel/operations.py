@@ -2,7 +2,7 @@
 
 import sys
 
-from agentic_backend.config.mcp_servers import McpServerSettings
+from agentic_backend.config.topics.mcp_servers import McpServerSettings
 
 OPERATIONS = "operations"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from agentic_backend.config.chat_profiles import ChatProfile
+from agentic_backend.config.topics.chat_profiles import ChatProfile
 
 SUMMARISE = (
     "You summarise conversations. You are given the earlier part of a conversation between a user and an assistant, "

@@ -23,11 +23,11 @@ from pydantic import (
 )
 
 from agentic_backend.auth.user import User
-from agentic_backend.config.chat_profiles import ChatProfiles
-from agentic_backend.config.located_yaml import ConfigError, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, ScopeId
 from agentic_backend.config.settings import Settings
-from agentic_backend.config.validation_problems import near_miss, validation_problems
+from agentic_backend.config.topics.chat_profiles import ChatProfiles
+from agentic_backend.config.yaml.located_yaml import ConfigError, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.config.yaml.validation_problems import near_miss, validation_problems
 from agentic_backend.protocol.scopes import ScopeKind
 
 # The year is a bound, not a use: a session that may last for good has no limit.

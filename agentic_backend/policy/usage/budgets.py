@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from agentic_backend.config.usage import BudgetSettings, BudgetsSettings
+from agentic_backend.config.topics.usage import BudgetSettings, BudgetsSettings
 from agentic_backend.errors import BudgetExceeded
 from agentic_backend.policy.usage.prices import Cost
 from agentic_backend.stores.base import Store

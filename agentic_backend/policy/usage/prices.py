@@ -6,7 +6,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from agentic_backend.config.usage import PriceSettings
+from agentic_backend.config.topics.usage import PriceSettings
 from agentic_backend.streaming.model.model_calls import CallTokens
 
 _MILLION = 1_000_000

@@ -21,9 +21,9 @@ from agentic_backend.config.loading import (
     load_settings,
     modules_file,
 )
-from agentic_backend.config.located_yaml import ConfigError
-from agentic_backend.config.page import load_logo
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.page import load_logo
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.policy.hooks.modules_file import module_names, read_modules
 from agentic_backend.policy.scopes.policies_file import Policies, load_policies

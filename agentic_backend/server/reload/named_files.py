@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_backend.agents.catalog.entry_parts import is_code_name
 from agentic_backend.agents.catalog.entry_references import colon_form
-from agentic_backend.config.located_yaml import read_yaml
+from agentic_backend.config.yaml.located_yaml import read_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailable
 from agentic_backend.app import Application
-from agentic_backend.config.located_yaml import ConfigError
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.server.reload.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.reload.hangups import Hangups

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from agentic_backend.agents.agent_manager import AgentManager, CatalogChange
 from agentic_backend.agents.catalog.catalog_sources import ImportedEntry, Source
 from agentic_backend.agents.catalog.database_entries import DatabaseEntries
-from agentic_backend.config.database_agents import DatabaseAgentsSettings
+from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
 from agentic_backend.errors import AgentUnavailable, StoreUnavailable
 from agentic_backend.event_loop import is_cancelled
 from agentic_backend.stores.base import Store

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import orjson
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.exact_json import all_exact
 from agentic_backend.protocol.messages import Channel, Role

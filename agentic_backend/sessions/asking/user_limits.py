@@ -3,7 +3,7 @@
 The store counts them across all instances. A limit that is off costs nothing.
 """
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import RateLimited, TooManyRuns
 from agentic_backend.stores.base import Store
 

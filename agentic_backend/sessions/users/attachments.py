@@ -19,7 +19,7 @@ from agentic_backend.attachments.examining import Bounds, Examiner
 from agentic_backend.attachments.kinds import IMAGES
 from agentic_backend.attachments.names import clean_name
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError, AttachmentNotFound, AttachmentSent, BadFrame, StoreUnavailable
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.asking.attached import Attached

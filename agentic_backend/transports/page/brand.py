@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_backend.config.page import Logo
+from agentic_backend.config.topics.page import Logo
 from agentic_backend.transports.page.accent import accent_stylesheet
 from agentic_backend.transports.page.encoded_file import EncodedFile
 from agentic_backend.transports.page.linked_files import STYLESHEET

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop_load import served_timeout

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from support.chat_client import chat
 from support.running_server import RunningServer
 
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.experts.sentinel.operations_server import MAX_SAMPLES, operations_server
 from agentic_backend.server.process import Listener, address_of, bind
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.auth.user import User
-from agentic_backend.config.located_yaml import ConfigProblem
+from agentic_backend.config.yaml.located_yaml import ConfigProblem
 from agentic_backend.errors import AgentConflict, AgentInvalid, AgentNotFound, AgentUnavailable, BadFrame, LimitReached
 from agentic_backend.protocol.events import Problem
 from agentic_backend.protocol.frames import Frame, JsonInteger

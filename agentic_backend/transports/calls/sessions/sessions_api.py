@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
-from agentic_backend.config.chat_profiles import ChatProfiles
+from agentic_backend.config.topics.chat_profiles import ChatProfiles
 from agentic_backend.errors import SessionBusy, SessionNotFound
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.protocol.parts import TextPart

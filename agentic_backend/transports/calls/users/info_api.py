@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agentic_backend.attachments.kinds import TYPES
 from agentic_backend.auth.user import User
-from agentic_backend.config.limits import LimitsSettings
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.contract.doors import DOORS, Door

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from agentic_backend.config.located_yaml import ConfigError, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.setting_types import AnyPath, ModelName, Seconds, Section
-from agentic_backend.config.validation_problems import near_miss, validation_problems
+from agentic_backend.config.yaml.located_yaml import ConfigError, KeyPath, LocatedYaml, read_yaml
+from agentic_backend.config.yaml.validation_problems import near_miss, validation_problems
 from agentic_backend.errors import BadFrame
 
 DEFAULT_PROFILE = "default"

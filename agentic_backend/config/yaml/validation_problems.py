@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agentic_backend.config.located_yaml import ConfigProblem, KeyPath
+from agentic_backend.config.yaml.located_yaml import ConfigProblem, KeyPath
 
 Schema = Mapping[str, Any]
 

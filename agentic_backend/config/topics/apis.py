@@ -6,10 +6,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from agentic_backend.config.mcp_servers import McpAuthSettings
-from agentic_backend.config.permissions import ToolNeeds
 from agentic_backend.config.setting_types import HttpUrl, Seconds, Section
-from agentic_backend.config.validation_problems import rule_broken
+from agentic_backend.config.topics.mcp_servers import McpAuthSettings
+from agentic_backend.config.topics.permissions import ToolNeeds
+from agentic_backend.config.yaml.validation_problems import rule_broken
 
 
 class ApiSettings(Section):

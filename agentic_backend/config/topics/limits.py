@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from agentic_backend.config.setting_types import Bytes, Count, RunSeconds, Seconds, Section
-from agentic_backend.config.validation_problems import rule_broken
+from agentic_backend.config.yaml.validation_problems import rule_broken
 
 PerUser = Annotated[Count | None, BeforeValidator(lambda value: None if value == "auto" else value)]
 """A limit per user; None is no limit. `auto` is none too, unless `Settings` replaces it by a number."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from agentic_backend.config.yaml_bounds import Loader, OutOfBounds, require_bounded
+from agentic_backend.config.yaml.yaml_bounds import Loader, OutOfBounds, require_bounded
 
 KeyPath = tuple[str | int, ...]
 """The keys and indices that lead from the top of a file to a value."""

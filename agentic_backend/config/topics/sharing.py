@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from agentic_backend.config.setting_types import Section
-from agentic_backend.config.validation_problems import rule_broken
+from agentic_backend.config.yaml.validation_problems import rule_broken
 
 Days = Annotated[int, Field(ge=1, le=3_650)]
 

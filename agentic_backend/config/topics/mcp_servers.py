@@ -4,9 +4,9 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from agentic_backend.config.permissions import ToolNeeds
 from agentic_backend.config.setting_types import AnyPath, HeaderName, HttpUrl, Seconds, Section, VariableName
-from agentic_backend.config.validation_problems import rule_broken
+from agentic_backend.config.topics.permissions import ToolNeeds
+from agentic_backend.config.yaml.validation_problems import rule_broken
 
 
 class McpAuthSettings(Section):

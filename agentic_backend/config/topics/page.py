@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 from pydantic import Field, StringConstraints
 
-from agentic_backend.config.located_yaml import ConfigError, ConfigProblem
 from agentic_backend.config.setting_types import AnyPath, Section
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem
 
 _LARGEST_LOGO = 256 * 1024
 _PIXELS = range(16, 2049)

@@ -1,0 +1,1 @@
+"""The settings of one topic each; `settings` joins them."""

@@ -1,0 +1,1 @@
+"""YAML whose every error names its place."""

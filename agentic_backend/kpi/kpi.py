@@ -6,19 +6,19 @@ in the store's KPI records, in the logs, and in exemplars. docs/metrics.md expla
 
 from uuid import uuid4
 
-from agentic_backend.kpi.agents import AgentMetrics
-from agentic_backend.kpi.broadcast import BroadcastMetrics
-from agentic_backend.kpi.calls import CallMetrics
-from agentic_backend.kpi.connections import ConnectionMetrics
-from agentic_backend.kpi.dependencies import DependencyMetrics
-from agentic_backend.kpi.exchanges import ExchangeMetrics
-from agentic_backend.kpi.models import ModelMetrics
-from agentic_backend.kpi.modules import ModuleMetrics
-from agentic_backend.kpi.process import ProcessMetrics
-from agentic_backend.kpi.refusals import RefusalMetrics
+from agentic_backend.kpi.groups.agents import AgentMetrics
+from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
+from agentic_backend.kpi.groups.calls import CallMetrics
+from agentic_backend.kpi.groups.connections import ConnectionMetrics
+from agentic_backend.kpi.groups.dependencies import DependencyMetrics
+from agentic_backend.kpi.groups.exchanges import ExchangeMetrics
+from agentic_backend.kpi.groups.models import ModelMetrics
+from agentic_backend.kpi.groups.modules import ModuleMetrics
+from agentic_backend.kpi.groups.process import ProcessMetrics
+from agentic_backend.kpi.groups.refusals import RefusalMetrics
+from agentic_backend.kpi.groups.reloads import ReloadMetrics
+from agentic_backend.kpi.groups.sessions import SessionMetrics
 from agentic_backend.kpi.registry import MetricsRegistry
-from agentic_backend.kpi.reloads import ReloadMetrics
-from agentic_backend.kpi.sessions import SessionMetrics
 from agentic_backend.kpi.snapshot import Snapshot
 
 

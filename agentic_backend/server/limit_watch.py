@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agentic_backend.agents.run.blocking_threads import busy_threads
-from agentic_backend.kpi.limit_use import LimitUse, nearest
-from agentic_backend.kpi.memory_use import memory_use
-from agentic_backend.kpi.thread_use import thread_use
+from agentic_backend.kpi.limits.limit_use import LimitUse, nearest
+from agentic_backend.kpi.limits.memory_use import memory_use
+from agentic_backend.kpi.limits.thread_use import thread_use
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from agentic_backend.auth.keycloak import KeycloakAuthenticator, keycloak_authen
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.auth.user import Tokens
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
-from agentic_backend.kpi.connections import ConnectionMetrics
+from agentic_backend.kpi.groups.connections import ConnectionMetrics
 from agentic_backend.kpi.registry import MetricsRegistry
 from agentic_backend.telemetry import JsonFormatter
 

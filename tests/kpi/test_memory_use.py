@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.kpi.limit_use import LimitUse
-from agentic_backend.kpi.memory_use import memory_use
+from agentic_backend.kpi.limits.limit_use import LimitUse
+from agentic_backend.kpi.limits.memory_use import memory_use
 
 NONE_IN_VERSION_1 = 9_223_372_036_854_771_712
 
@@ -95,7 +95,7 @@ def test_a_limit_of_the_address_space_counts() -> None:
     code = (
         "import resource\n"
         "from pathlib import Path\n"
-        "from agentic_backend.kpi.memory_use import memory_use\n"
+        "from agentic_backend.kpi.limits.memory_use import memory_use\n"
         "size = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 * size, resource.RLIM_INFINITY))\n"
         "use = memory_use(own=Path('/nothing'), machine=Path('/nothing'))\n"

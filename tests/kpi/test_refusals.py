@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from agentic_backend.kpi.refusals import RecentCounts, RefusalMetrics
+from agentic_backend.kpi.groups.refusals import RecentCounts, RefusalMetrics
 from agentic_backend.kpi.registry import MetricsRegistry
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.kpi.limit_use import LimitUse
-from agentic_backend.kpi.thread_use import thread_use
+from agentic_backend.kpi.limits.limit_use import LimitUse
+from agentic_backend.kpi.limits.thread_use import thread_use
 from tests.kpi.test_memory_use import written
 
 
@@ -42,7 +42,7 @@ def test_the_users_limit_is_for_the_threads_of_all_its_processes() -> None:
     code = """
 import ctypes, os, resource, threading
 from pathlib import Path
-from agentic_backend.kpi.thread_use import thread_use
+from agentic_backend.kpi.limits.thread_use import thread_use
 
 nowhere, over = Path("/nothing"), threading.Event()
 for _ in range(7):

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from agentic_backend.kpi.limit_use import LimitUse
+from agentic_backend.kpi.limits.limit_use import LimitUse
 from agentic_backend.server.limit_watch import LimitWatch
 
 

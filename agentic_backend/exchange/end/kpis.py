@@ -7,7 +7,7 @@ from agentic_backend.agents.tools.result_marks import FORBIDDEN
 from agentic_backend.errors import Interrupted, ModelTimeout
 from agentic_backend.exchange.run.graph_run import GraphRun
 from agentic_backend.kpi import Kpi
-from agentic_backend.kpi.agents import ToolError
+from agentic_backend.kpi.groups.agents import ToolError
 from agentic_backend.policy.usage.usage_ledger import count_call
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart

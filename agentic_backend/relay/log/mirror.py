@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from agentic_backend.kpi.broadcast import BroadcastMetrics
+from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import ExchangeEvent, Reset
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from agentic_backend.kpi.broadcast import BroadcastMetrics
+from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import zmq
 import zmq.asyncio
 
 from agentic_backend.event_loop import is_cancelled
-from agentic_backend.kpi.broadcast import BroadcastMetrics
+from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
 from agentic_backend.relay.log.exchange_log import ExchangeLog

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from agentic_backend.kpi.broadcast import BroadcastMetrics
+from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import Reset
 from agentic_backend.relay.control_messages import NotUnderstood
 from agentic_backend.relay.encoded_events import decode_event

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 
-from agentic_backend.kpi.broadcast import BroadcastMetrics
+from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 from agentic_backend.protocol.events import ExchangeEvent, Final
 from agentic_backend.relay.control_messages import ControlMessage, StartedHere, StopWanted, Told
 from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog

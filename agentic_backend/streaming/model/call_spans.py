@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.errors import GraphBubbleUp
 
 from agentic_backend.errors import OTHER
-from agentic_backend.kpi.models import provider_named
+from agentic_backend.kpi.groups.models import provider_named
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.records import MessageRecord

@@ -4,10 +4,10 @@ import platform
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
-from agentic_backend.kpi.limit_use import LimitUse
-from agentic_backend.kpi.memory_use import memory_use
+from agentic_backend.kpi.limits.limit_use import LimitUse
+from agentic_backend.kpi.limits.memory_use import memory_use
+from agentic_backend.kpi.limits.thread_use import thread_use
 from agentic_backend.kpi.registry import SHORT, MetricsRegistry
-from agentic_backend.kpi.thread_use import thread_use
 from agentic_backend.telemetry import log_lines_lost, log_stalled_s
 
 

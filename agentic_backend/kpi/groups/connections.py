@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Literal, get_args
 
 from agentic_backend.errors import AgenticError, TokenRefusal
-from agentic_backend.kpi.refusals import Door
+from agentic_backend.kpi.groups.refusals import Door
 from agentic_backend.kpi.registry import OTHERS, MetricsRegistry
 from agentic_backend.protocol.close_codes import CloseCode
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentic_backend.kpi.cgroups import MOUNTED, OWN, cgroups, read_number
-from agentic_backend.kpi.limit_use import LimitUse, nearest
+from agentic_backend.kpi.limits.cgroups import MOUNTED, OWN, cgroups, read_number
+from agentic_backend.kpi.limits.limit_use import LimitUse, nearest
 
 try:
     import resource

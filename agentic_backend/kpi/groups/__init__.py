@@ -1,0 +1,1 @@
+"""The metrics, one class for each subject; `kpi` joins them."""

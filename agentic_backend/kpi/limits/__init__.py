@@ -1,0 +1,1 @@
+"""How much is used of what the system allows."""

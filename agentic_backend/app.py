@@ -18,15 +18,15 @@ from agentic_backend.agents.run.at_work import found_at_work
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
-from agentic_backend.blocked_loop import watched_loop
 from agentic_backend.config.loading import modules_file
 from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.config.topics.page import PageSettings, load_logo
-from agentic_backend.event_loop import event_loop_lag
+from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.known_secrets import secrets_in
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import loop_load
+from agentic_backend.loop.blocked_loop import watched_loop
+from agentic_backend.loop.event_loop import event_loop_lag
+from agentic_backend.loop.loop_load import loop_load
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.hooks.module_services import module_services
 from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor

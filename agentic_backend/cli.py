@@ -45,7 +45,7 @@ def _imported(command: str) -> Callable[[argparse.Namespace], int]:
             return 0
 
         return print_schema
-    from agentic_backend.commands import run_command
+    from agentic_backend.command_line.commands import run_command
 
     return run_command
 

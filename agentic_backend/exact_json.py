@@ -9,7 +9,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from agentic_backend.normal_form import has_halves
+from agentic_backend.text.normal_form import has_halves
 
 _MOST_BITS = 63
 _MOST_DIGITS = len(str(2**_MOST_BITS)) + 1

@@ -84,7 +84,7 @@ def _cold(**values: bool) -> None:
 @pytest.fixture
 def agent_runner(request: pytest.FixtureRequest) -> "Callable[..., AgentRun]":
     """Runs an agent from a plain test function: `run_agent`, without `await`. In an asynchronous one await that."""
-    from agentic_backend.event_loop import run_until_ended
+    from agentic_backend.loop.event_loop import run_until_ended
     from agentic_backend.testing import run_agent
 
     def run(agent: object, ask: Any, **options: Any) -> "AgentRun":

@@ -184,7 +184,10 @@ def test_help_keeps_the_capitals_of_names(command: str, names: str, capfd: pytes
     ("module", "unused"),
     [
         ("agentic_backend.cli", "langchain_core langgraph pydantic starlette"),
-        ("agentic_backend.commands", "mcp pymongo agentic_backend.evals.command agentic_backend.neighbours"),
+        (
+            "agentic_backend.command_line.commands",
+            "mcp pymongo agentic_backend.evals.command agentic_backend.command_line.neighbours",
+        ),
     ],
 )
 def test_what_a_start_does_not_need_is_not_imported(module: str, unused: str) -> None:

@@ -6,8 +6,8 @@ import time
 import pytest
 from support.recorded_agents import metric
 
-from agentic_backend.event_loop import event_loop_lag, is_cancelled, running
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import event_loop_lag, is_cancelled, running
 
 
 async def test_a_loop_ends_though_its_cancellation_comes_together_with_a_result() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_backend.exception_detail import place_of, text_of
+from agentic_backend.disclosure.exception_detail import place_of, text_of
 
 
 def test_a_long_text_without_a_space_is_told_as_far_as_it_goes() -> None:

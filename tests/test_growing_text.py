@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentic_backend.growing_text import GrowingText
+from agentic_backend.text.growing_text import GrowingText
 
 
 @pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 5_000])

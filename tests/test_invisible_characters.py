@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from support.unseen_characters import UNSEEN, code
 
-from agentic_backend.invisible_characters import (
+from agentic_backend.text.invisible_characters import (
     HIDING,
     IGNORABLE,
     OBEYED,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.known_secrets import secrets_in, secrets_of
+from agentic_backend.disclosure.known_secrets import secrets_in, secrets_of
 
 KEY = "quokkazorblax"
 

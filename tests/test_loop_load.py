@@ -9,7 +9,7 @@ import weakref
 import pytest
 import uvloop
 
-from agentic_backend.loop_load import loop_load, served_timeout, served_timer, wait_served
+from agentic_backend.loop.loop_load import loop_load, served_timeout, served_timer, wait_served
 
 LIMIT_S = 0.3
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

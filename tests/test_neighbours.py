@@ -30,7 +30,7 @@ from support.signing_realm import signing_realm
 from support.skewed_clock import SkewedClock
 
 from agentic_backend.agents.models.chat_models import load_models
-from agentic_backend.neighbours import Found, check_all
+from agentic_backend.command_line.neighbours import Found, check_all
 from agentic_backend.server.reload.configuration import ConfigurationFiles
 
 SECRET = "hunter22-of-the-tests"

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from agentic_backend.normal_form import clean, normal_form
+from agentic_backend.text.normal_form import clean, normal_form
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFKC", "NFKD"])

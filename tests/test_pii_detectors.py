@@ -3,7 +3,7 @@
 import pytest
 from support.cpu_time import cpu_s
 
-from agentic_backend.pii_detectors import PII_TYPES, find_pii
+from agentic_backend.text.pii_detectors import PII_TYPES, find_pii
 
 SAMPLES = [
     ("email", "Write to ada.lovelace+1@example.org, please.", "ada.lovelace+1@example.org"),

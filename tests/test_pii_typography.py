@@ -6,8 +6,8 @@ Values are of ranges that are reserved for examples, or test numbers that card n
 import pytest
 from support.cpu_time import cpu_s
 
-from agentic_backend.pii_detectors import PiiType, find_pii
-from agentic_backend.typography import decoded, set_plainly
+from agentic_backend.text.pii_detectors import PiiType, find_pii
+from agentic_backend.text.typography import decoded, set_plainly
 
 MAIL, CARD, AMEX, IBAN = "ada.smith@example.org", "4111111111111111", "378282246310005", "DE89370400440532013000"
 FRENCH, GERMAN, AMERICAN, ADDRESS = "0199001234", "+493023125012", "+12025550123", "192.0.2.17"

@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from support.cpu_time import takes_at_most
 
-from agentic_backend.known_secrets import secrets_in
-from agentic_backend.redaction import credential_in, redact, redacted, without_paths
+from agentic_backend.disclosure.known_secrets import secrets_in
+from agentic_backend.disclosure.redaction import credential_in, redact, redacted, without_paths
 
 CREDENTIALS = [
     "token",

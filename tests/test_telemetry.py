@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.cpu_time import takes_at_most
 
-from agentic_backend.known_secrets import secrets_of
-from agentic_backend.redaction import redact, redacted
+from agentic_backend.disclosure.known_secrets import secrets_of
+from agentic_backend.disclosure.redaction import redact, redacted
 from agentic_backend.telemetry import JsonFormatter, story_of
 
 

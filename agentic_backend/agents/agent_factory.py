@@ -21,10 +21,10 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.state.state_serializer import StateSerializer
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
+from agentic_backend.disclosure.known_secrets import secrets_in, secrets_of
 from agentic_backend.errors import AgenticError, AgentUnavailable
-from agentic_backend.known_secrets import secrets_in, secrets_of
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 
 log = logging.getLogger(__name__)
 

@@ -34,8 +34,8 @@ from agentic_backend.config.topics.apis import NO_APIS, ApiSettings
 from agentic_backend.config.topics.chat_profiles import BUILT_IN_PROFILES, ChatProfiles
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml
 from agentic_backend.config.yaml.validation_problems import near_miss
+from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.errors import AgentNotFound, AgentUnavailable, Forbidden
-from agentic_backend.known_secrets import secrets_in
 
 _LONGEST_ID = 64
 

@@ -16,7 +16,7 @@ from langgraph.runtime import get_runtime
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.permissions import EVERYTHING, Permissions
 from agentic_backend.auth.user_tokens import UserTokens
-from agentic_backend.event_loop import running_loop
+from agentic_backend.loop.event_loop import running_loop
 
 
 @dataclass(frozen=True, slots=True)

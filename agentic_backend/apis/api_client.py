@@ -18,8 +18,8 @@ from langchain_core.tools import ToolException
 from agentic_backend.apis.operation import Request
 from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.event_loop import in_thread_if_long
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.event_loop import in_thread_if_long
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.mcp.credentials import REFUSALS, Credentials, fixed_headers, refusal, unasked
 from agentic_backend.system_errors import summary_of
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, known_origin

@@ -2,8 +2,8 @@
 
 import re
 
-from agentic_backend.invisible_characters import is_invisible, is_space
-from agentic_backend.normal_form import normal_form
+from agentic_backend.text.invisible_characters import is_invisible, is_space
+from agentic_backend.text.normal_form import normal_form
 
 LONGEST_NAME = 200
 """Characters of a name."""

@@ -21,7 +21,7 @@ from agentic_backend.auth.jwks import KeysUnavailable
 from agentic_backend.auth.user import Tokens
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import AuthUnavailable, Unauthenticated
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.system_errors import Away, away_reason_of, summary_of, system_words_of
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from agentic_backend.evals.results import CaseResult, Results, read_results
 from agentic_backend.evals.runner import EvalRunner
 from agentic_backend.evals.table import comparison_lines, lines_of
 from agentic_backend.evals.target import own_server, running_server
-from agentic_backend.event_loop import command_loop, is_code_left, run_until_ended
+from agentic_backend.loop.event_loop import command_loop, is_code_left, run_until_ended
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule
 from agentic_backend.server.process_end import leave_now
 from agentic_backend.server.reload.configuration import Configuration

@@ -9,9 +9,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.disclosure.exception_detail import text_of
 from agentic_backend.evals.eval_file import JudgeCheck
 from agentic_backend.evals.judge_prompt import JUDGE_PROMPT
-from agentic_backend.exception_detail import text_of
 
 _TRIES = 2
 # A verdict stands at the end of a reply, and is short; each brace is a place to look at.

@@ -32,7 +32,7 @@ from agentic_backend.exchange.write.kept_activities import kept_activities_of
 from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.exchange.write.text_gate import gate_of
 from agentic_backend.exchange.write.tool_calls import tool_calls_of
-from agentic_backend.loop_load import loop_load
+from agentic_backend.loop.loop_load import loop_load
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
 from agentic_backend.protocol.events import HumanRequests

@@ -28,10 +28,10 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.auth.user_tokens import UserTokens, renewal_time
 from agentic_backend.config.topics.mcp_servers import McpAuthSettings, McpServerSettings
 from agentic_backend.config.yaml.validation_problems import looks_secret
+from agentic_backend.disclosure.hidden_forms import LONGEST_ESCAPE, hidden, replaced, shown
+from agentic_backend.disclosure.redaction import REDACTED
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.hidden_forms import LONGEST_ESCAPE, hidden, replaced, shown
-from agentic_backend.loop_load import served_timeout
-from agentic_backend.redaction import REDACTED
+from agentic_backend.loop.loop_load import served_timeout
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from mcp.types import JSONRPCMessage
 
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AuthUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.mcp.credentials import REFUSALS, fixed_headers, refusal, unasked
 from agentic_backend.mcp.framing import Capped, ServerSentEvent, ServerSentEvents
 from agentic_backend.mcp.inbound import MANY, REST_S, TURN_EVERY, Inbound, RequestId, TooMuch

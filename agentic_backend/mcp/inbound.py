@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from agentic_backend.config.json_bounds import has_too_many_values, without_depths
-from agentic_backend.event_loop import in_thread_if_long
+from agentic_backend.loop.event_loop import in_thread_if_long
 from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
+from agentic_backend.disclosure.exception_detail import text_of
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import text_of
 from agentic_backend.mcp.credentials import fixed_credentials
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.mcp_runtime import transport_of

@@ -28,7 +28,7 @@ from mcp.types import (
 from agentic_backend.backoff import backoff
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
-from agentic_backend.loop_load import served_timeout, served_timer
+from agentic_backend.loop.loop_load import served_timeout, served_timer
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound

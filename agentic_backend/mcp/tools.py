@@ -26,7 +26,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
 from agentic_backend.config.topics.permissions import PERMISSIONS
-from agentic_backend.exception_detail import type_of
+from agentic_backend.disclosure.exception_detail import type_of
 from agentic_backend.mcp import POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession

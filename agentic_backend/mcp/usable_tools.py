@@ -8,7 +8,7 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp.types import Tool
 
-from agentic_backend.exception_detail import type_of
+from agentic_backend.disclosure.exception_detail import type_of
 from agentic_backend.inlined_schema import MOST_CHARACTERS, MOST_VALUES, Budget, UnusableSchema, usable_schema
 from agentic_backend.mcp import tool_name
 

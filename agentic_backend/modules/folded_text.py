@@ -6,9 +6,9 @@ knows its place in the original.
 
 import unicodedata
 
-from agentic_backend.invisible_characters import IGNORABLE
-from agentic_backend.normal_form import normal_form
-from agentic_backend.plain_text import PlainText
+from agentic_backend.text.invisible_characters import IGNORABLE
+from agentic_backend.text.normal_form import normal_form
+from agentic_backend.text.plain_text import PlainText
 
 # Accents that form no letter with what they stand on: they strike it through, or are piled up.
 _ACCENTS = range(0x300, 0x370)

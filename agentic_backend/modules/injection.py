@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from agentic_backend.invisible_characters import HIDING
 from agentic_backend.modules.linear_pattern import LinearPattern
 from agentic_backend.modules.texts import search
-from agentic_backend.plain_text import narrow, without_invisible
 from agentic_backend.policy.chat_module import ChatModule, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications
+from agentic_backend.text.invisible_characters import HIDING
+from agentic_backend.text.plain_text import narrow, without_invisible
 
 _ORDERS = {
     "ignore_instructions": (

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from agentic_backend.modules.placeholders import has_placeholder, placeholder, restore
 from agentic_backend.modules.texts import replaced, replaced_in, search
-from agentic_backend.pii_detectors import PII_TYPES, Found, PiiType, find_pii
 from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked
 from agentic_backend.protocol.messages import Role
 from agentic_backend.protocol.parts import text_of
+from agentic_backend.text.pii_detectors import PII_TYPES, Found, PiiType, find_pii
 
 _REASON = "personal data"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from agentic_backend.pii_detectors import PII_TYPES, Found
+from agentic_backend.text.pii_detectors import PII_TYPES, Found
 
 _DIGITS, _FEWEST_DIGITS = 8, 4
 # What a model's Markdown or HTML may put into a placeholder.

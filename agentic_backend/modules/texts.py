@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from agentic_backend.event_loop import in_thread_if_long
+from agentic_backend.loop.event_loop import in_thread_if_long
 from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolResultPart, text_of
 
 Result = TypeVar("Result")

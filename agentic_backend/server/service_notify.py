@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from agentic_backend.event_loop import running
+from agentic_backend.loop.event_loop import running
 
 log = logging.getLogger(__name__)
 

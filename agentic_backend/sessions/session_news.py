@@ -12,7 +12,7 @@ from itertools import islice
 
 from agentic_backend.backoff import backoff
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.event_loop import is_cancelled
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.protocol.events import SessionChanged, SessionDeleted
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.list_followers import ListFollowers

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from agentic_backend.agents.catalog.allowed_code import AllowedCode
 from agentic_backend.agents.catalog.database_entries import DatabaseEntries
-from agentic_backend.event_loop import running
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.background_calls import BackgroundCalls
 from agentic_backend.experts.sentinel.operations import OPERATIONS
+from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.sessions.agents.agent_admin import AgentAdmin
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agentic_backend.known_secrets import secrets_of
-from agentic_backend.redaction import redact, redacted, without_paths
+from agentic_backend.disclosure.known_secrets import secrets_of
+from agentic_backend.disclosure.redaction import redact, redacted, without_paths
 from agentic_backend.telemetry.origin import OURS, package_of
 from agentic_backend.telemetry.story import story_of
 

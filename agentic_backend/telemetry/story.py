@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from agentic_backend.exception_detail import frames_of
+from agentic_backend.disclosure.exception_detail import frames_of
 from agentic_backend.system_errors import causes_of, own_words_of
 
 _MOST_CAUSES, _MOST_FRAMES, _LONGEST_SOURCE = 8, 12, 200

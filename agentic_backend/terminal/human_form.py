@@ -5,12 +5,12 @@ from typing import Any
 
 from agentic_backend.client import Answer, HumanRequest, answer, approve, edit, reject
 from agentic_backend.exact_json import Inexact, read_exactly
-from agentic_backend.invisible_characters import shown, shown_json
 from agentic_backend.protocol.events import Choice, HumanRequests
 from agentic_backend.protocol.frames import Decision
 from agentic_backend.terminal.keyboard import Keyboard
 from agentic_backend.terminal.safe_text import safe, safe_line
 from agentic_backend.terminal.screen import Screen
+from agentic_backend.text.invisible_characters import shown, shown_json
 
 _YES = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _ACTIONS = {"approve": "y = yes", "reject": "n = no", "edit": "e = other arguments"}

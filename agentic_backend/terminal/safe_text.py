@@ -2,7 +2,7 @@
 
 import re
 
-from agentic_backend.invisible_characters import OBEYED, as_code
+from agentic_backend.text.invisible_characters import OBEYED, as_code
 
 
 def safe(text: str) -> str:

@@ -12,13 +12,13 @@ from agentic_backend.client import (
     Started,
     Stream,
 )
-from agentic_backend.growing_text import GrowingText
-from agentic_backend.invisible_characters import shown, shown_json
 from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import FilePart, ImageUrlPart, LinkPart, Part, ToolCallPart, ToolResultPart, text_of
 from agentic_backend.terminal.safe_text import safe_line
 from agentic_backend.terminal.screen import Screen, Style
+from agentic_backend.text.growing_text import GrowingText
+from agentic_backend.text.invisible_characters import shown, shown_json
 
 _ANSWERS = frozenset({Channel.FINAL})
 _AGAIN = "The answer is shown again from its beginning:"

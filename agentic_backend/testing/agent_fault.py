@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_LOG = logging.getLogger("agentic_backend.blocked_loop")
+_LOG = logging.getLogger("agentic_backend.loop.blocked_loop")
 # The watch of the loop looks five times within the shortest block that it tells.
 _LOOK_S = 0.05
 

@@ -15,8 +15,8 @@ from opentelemetry import context, trace
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
 from agentic_backend.errors import OTHER, AgenticError
-from agentic_backend.normal_form import clean
 from agentic_backend.telemetry.ids import log_ids, set_log_ids
+from agentic_backend.text.normal_form import clean
 from agentic_backend.tracing.origin import REQUEST_ID, TRACEPARENT, TRACESTATE, known_origin, set_origin, written
 
 CLIENT, INTERNAL, SERVER = SpanKind.CLIENT, SpanKind.INTERNAL, SpanKind.SERVER

@@ -9,10 +9,10 @@ has ended, the text of its final message.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.events import Delta, Event, Final, PartialText, Reset, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, Role
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart, text_of
+from agentic_backend.text.growing_text import GrowingText
 
 
 class Piece(NamedTuple):

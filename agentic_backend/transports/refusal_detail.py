@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from agentic_backend.auth.user import User
+from agentic_backend.disclosure.exception_detail import detail_of
 from agentic_backend.errors import AgenticError, AgentUnavailable
-from agentic_backend.exception_detail import detail_of
 from agentic_backend.protocol.events import ErrorDetail
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from agentic_backend.normal_form import normal_form
+from agentic_backend.text.normal_form import normal_form
 
 Figure = frozenset[str]
 """The readings of one figure, as decimal numbers in ASCII digits."""

@@ -100,7 +100,7 @@ export const formatEntries = (entries, longest = Infinity) =>
 /**
  * Every character that a reader could not see, could not tell from U+0020, or that would turn round what they see: by
  * Unicode's names of properties, as of the browser's version, and some that are drawn as nothing. The server's list is
- * agentic_backend/invisible_characters.py, which also says where which of them are shown; a test compares the two.
+ * agentic_backend/text/invisible_characters.py, which also says where which of them are shown; a test compares the two.
  */
 const INVISIBLE =
   /(?! )[\p{Z}\p{C}\p{Default_Ignorable_Code_Point}\u2800\ufffc\u{16fe4}\u{13441}\u{13442}\u{1d159}]/gu;

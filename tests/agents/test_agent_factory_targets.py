@@ -15,8 +15,8 @@ from langgraph.pregel.remote import RemoteGraph
 from support.recorded_agents import agent_factory, agent_services, echoing_graph, entry_of, use
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
+from agentic_backend.disclosure.exception_detail import detail_of
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import detail_of
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.telemetry import JsonFormatter
 

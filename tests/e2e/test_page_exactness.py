@@ -16,8 +16,8 @@ from support.chat_page import ChatPage, chat_page
 from support.running_server import RunningServer, running_server
 from support.unseen_characters import UNSEEN, code
 
-from agentic_backend.invisible_characters import is_invisible
-from agentic_backend.normal_form import clean
+from agentic_backend.text.invisible_characters import is_invisible
+from agentic_backend.text.normal_form import clean
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 

@@ -29,7 +29,7 @@ def directory(tmp_path: Path) -> Path:
 
 def told(server: ServerProcess) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
-    return [line for line in lines if line["logger"] == "agentic_backend.blocked_loop"]
+    return [line for line in lines if line["logger"] == "agentic_backend.loop.blocked_loop"]
 
 
 async def test_the_log_names_agent_node_and_line(directory: Path) -> None:

@@ -94,8 +94,8 @@ agents:
 """
 SOURCES = {
     ("agentic_backend.config.loading", "setting has an older name"),
-    ("agentic_backend.commands", "catalog problem"),
-    ("agentic_backend.commands", "model problem"),
+    ("agentic_backend.command_line.commands", "catalog problem"),
+    ("agentic_backend.command_line.commands", "model problem"),
     ("a_library", "it retries"),
     ("agentic_backend.server.process", "server started"),
 }

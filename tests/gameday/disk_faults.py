@@ -12,7 +12,7 @@ from gameday.site import Site
 from gameday.sites import needed, succeeds
 from support.rest_client import plain_http
 
-from agentic_backend.event_loop import running
+from agentic_backend.loop.event_loop import running
 
 ASK = ("words 3 0", None)
 PANEL = ("stores.json", "Takes writes")

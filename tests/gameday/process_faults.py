@@ -17,7 +17,7 @@ from support.chat_client import chat
 from support.processes import children
 from support.rest_client import plain_http
 
-from agentic_backend.event_loop import running
+from agentic_backend.loop.event_loop import running
 
 DESCRIPTORS = 256
 # What a server may take beyond the address space that it has, and how much of the limit it takes. The rest has room

@@ -14,7 +14,7 @@ from support.chat_client import chat
 from support.rest_client import plain_http
 from websockets.exceptions import InvalidStatus
 
-from agentic_backend.event_loop import running
+from agentic_backend.loop.event_loop import running
 
 OTHER_ORIGIN = "https://chat.example.org"
 ASK = ("words 3 0", None)

@@ -19,8 +19,8 @@ from support.signing_realm import signing_realm
 from support.stalls import stall_watched
 
 from agentic_backend.agents.run.at_work import AtWork, at_work, found_at_work
-from agentic_backend.blocked_loop import Worker, watched_loop
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.blocked_loop import Worker, watched_loop
 
 LIMIT_MS = 250
 """The default of `agents.blocking_s`."""
@@ -55,7 +55,7 @@ def blocks(events: list[Event]) -> list[Any]:
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     """Those about agents: what a test does in the same loop, such as making a key, may block it too."""
-    told = [vars(record) for record in caplog.records if record.name == "agentic_backend.blocked_loop"]
+    told = [vars(record) for record in caplog.records if record.name == "agentic_backend.loop.blocked_loop"]
     return [one for one in told if "agent_id" in one]
 
 
@@ -146,7 +146,7 @@ async def test_the_watch_goes_on_though_a_look_fails(caplog: pytest.LogCaptureFi
         for _ in range(2):
             time.sleep(0.5)
             await asyncio.sleep(0.1)
-    ours = [record for record in caplog.records if record.name == "agentic_backend.blocked_loop"]
+    ours = [record for record in caplog.records if record.name == "agentic_backend.loop.blocked_loop"]
     assert len([record for record in ours if record.exc_info]) == 1
     assert [told["agent_id"] for told in warnings(caplog)] == ["desk"]
 

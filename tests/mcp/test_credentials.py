@@ -10,10 +10,10 @@ from services.mcp_echo import EchoServer, echo_over_stdio
 from support.mcp_agents import ToolUser, built, call, told, tool_user
 
 from agentic_backend.auth.user import Tokens
+from agentic_backend.disclosure.redaction import REDACTED
 from agentic_backend.mcp.credentials import Credentials, of_environment, of_header, of_url
 from agentic_backend.mcp.framing import Capped
 from agentic_backend.mcp.inbound import Inbound
-from agentic_backend.redaction import REDACTED
 
 TOKEN = "dev:ann-of-the-quokkaberry:4102444800"
 FORMS = ["plain", "url", "base64", "hex", "split", "structured", "resource", "link", "error"]

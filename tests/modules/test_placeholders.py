@@ -1,7 +1,7 @@
 import pytest
 
 from agentic_backend.modules.placeholders import placeholder, restore
-from agentic_backend.pii_detectors import Found, find_pii
+from agentic_backend.text.pii_detectors import Found, find_pii
 
 VALUES = find_pii("ada@example.org bob@example.org 4111111111111111")
 ADA = VALUES[0]

@@ -11,8 +11,8 @@ from support.hook_contexts import SERVICES, hook_context
 from agentic_backend.modules.injection import InjectionMarks, InjectionSettings
 from agentic_backend.modules.language import LanguageNote, LanguageSettings
 from agentic_backend.modules.words import WordFilter, WordSettings
-from agentic_backend.pii_detectors import find_pii
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.text.pii_detectors import find_pii
 
 
 def sample(name: str) -> dict[str, Any]:

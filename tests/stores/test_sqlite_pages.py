@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.event_loop import running
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import running
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.sqlite.pages import Checked, PagesWatch, check_pages, watched_pages

@@ -18,10 +18,10 @@ from support.drafts import Transcript
 from support.recorded_agents import one_node
 from support.transcribed import ASKED, transcribe
 
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.parts import ToolCallPart
 from agentic_backend.streaming.model.chunk_texts import ChunkTexts
 from agentic_backend.streaming.transcode.drafts import TextDraft
+from agentic_backend.text.normal_form import clean
 
 HIGH, LOW, FACE, LOST = "\ud83d", "\ude00", "\U0001f600", "\ufffd"
 

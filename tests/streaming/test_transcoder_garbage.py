@@ -12,12 +12,12 @@ from langgraph.types import Interrupt
 from support.drafts import Transcript
 
 from agentic_backend.agents.agent_flow import StreamPart
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.events import Activity, AwaitingHuman
 from agentic_backend.protocol.messages import ChatMessage, FinishReason
 from agentic_backend.stores.records import MessageDraft, place
 from agentic_backend.streaming.transcode.drafts import ActivityDraft, CompleteDraft
 from agentic_backend.streaming.transcode.stream_transcoder import StreamTranscoder
+from agentic_backend.text.normal_form import clean
 
 
 class Odd:

@@ -16,7 +16,7 @@ from support.older_client import OlderClient, older_client
 from support.running_server import RunningServer, running_server
 from support.unseen_characters import UNSEEN, code
 
-from agentic_backend.normal_form import clean
+from agentic_backend.text.normal_form import clean
 
 ANN = {"to": "ann@example.org", "body": "```\nHello", "copies": 1}
 FILE = {"path": "/tmp/x"}

@@ -8,7 +8,7 @@ from support.chat_client import ChatClient, Event, chat, check_exchange, final_t
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer
 
-from agentic_backend.normal_form import clean
+from agentic_backend.text.normal_form import clean
 
 
 async def running(client: ChatClient, **fields: Any) -> Event:

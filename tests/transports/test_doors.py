@@ -18,7 +18,7 @@ from support.running_server import RunningServer, running_server
 from support.services import require
 from support.test_agents import ENTRIES
 
-from agentic_backend.loop_load import LoopLoad
+from agentic_backend.loop.loop_load import LoopLoad
 from agentic_backend.server.process import bind
 from agentic_backend.transports.contract import doors as contract
 

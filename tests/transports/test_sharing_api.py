@@ -17,10 +17,10 @@ from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
 from agentic_backend.config.topics.sharing import SharingSettings
+from agentic_backend.disclosure.redaction import REDACTED, redacted
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.redaction import REDACTED, redacted
 from agentic_backend.sessions.users.sharing import READS_PER_MINUTE, SHARES_PER_SESSION, SharingService
 from agentic_backend.stores.base import ExchangeEnd, Fence, Store
 from agentic_backend.stores.protocol.trail import ShareRecord, TrailQuery

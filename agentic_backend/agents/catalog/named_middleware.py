@@ -18,10 +18,10 @@ from agentic_backend.agents.catalog.entry_parts import is_code_name
 from agentic_backend.agents.code.class_path import ClassPathError, resolve
 from agentic_backend.config.yaml.located_yaml import KeyPath
 from agentic_backend.config.yaml.validation_problems import near_miss
-from agentic_backend.exception_detail import text_of
-from agentic_backend.known_secrets import secrets_of
+from agentic_backend.disclosure.exception_detail import text_of
+from agentic_backend.disclosure.known_secrets import secrets_of
 from agentic_backend.offline.model import OfflineChatModel
-from agentic_backend.pii_detectors import PII_TYPES, PiiType, find_pii
+from agentic_backend.text.pii_detectors import PII_TYPES, PiiType, find_pii
 
 Middleware = AgentMiddleware[Any, Any, Any]
 Target = type[Middleware] | Middleware

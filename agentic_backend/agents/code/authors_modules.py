@@ -18,7 +18,7 @@ from importlib.util import cache_from_source, resolve_name
 from pathlib import Path
 from types import ModuleType
 
-from agentic_backend.exception_detail import is_authors
+from agentic_backend.disclosure.exception_detail import is_authors
 from agentic_backend.syntax_tree import parsed
 
 Stamp = tuple[int, int, int] | None

@@ -7,9 +7,9 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from agentic_backend.agents.code.class_path import ClassPathError, resolve
-from agentic_backend.exception_detail import text_of
+from agentic_backend.disclosure.exception_detail import text_of
+from agentic_backend.disclosure.known_secrets import secrets_of
 from agentic_backend.inlined_schema import usable_schema
-from agentic_backend.known_secrets import secrets_of
 
 _LONGEST_REASON = 300
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 from agentic_backend.config.yaml.validation_problems import near_miss
-from agentic_backend.exception_detail import PlacedError, place_of, text_of
-from agentic_backend.known_secrets import secrets_of
+from agentic_backend.disclosure.exception_detail import PlacedError, place_of, text_of
+from agentic_backend.disclosure.known_secrets import secrets_of
 
 _LONGEST_REASON = 500
 

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from agentic_backend.disclosure.exception_detail import type_of
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import type_of
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from agentic_backend.agents.models.stream_retry import with_stream_retry
 from agentic_backend.agents.models.streamed_refusals import with_streamed_refusals
 from agentic_backend.agents.provider_streams.fast_streams import with_fast_streams
 from agentic_backend.config.settings import ModelSettings
+from agentic_backend.disclosure.exception_detail import text_of
+from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.exception_detail import text_of
-from agentic_backend.known_secrets import secrets_in
 from agentic_backend.offline.model import OfflineChatModel
 
 DEFAULT = "default"

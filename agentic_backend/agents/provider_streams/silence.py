@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 
-from agentic_backend.loop_load import loop_load, served_timeout
+from agentic_backend.loop.loop_load import loop_load, served_timeout
 
 
 class Silence:

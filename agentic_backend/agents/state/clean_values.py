@@ -20,7 +20,7 @@ from langgraph.pregel._loop import PregelLoop
 from langgraph.types import Send
 from pydantic import BaseModel, SecretStr
 
-from agentic_backend.normal_form import clean
+from agentic_backend.text.normal_form import clean
 
 # Deeper than any JSON that a store takes.
 _DEEPEST = 100

@@ -27,7 +27,7 @@ from langgraph.store.base import (
 
 from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.errors import LimitReached
-from agentic_backend.event_loop import running_loop
+from agentic_backend.loop.event_loop import running_loop
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery, item_id
 from agentic_backend.stores.records import ItemRecord

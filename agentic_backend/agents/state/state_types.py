@@ -22,7 +22,7 @@ from langgraph.pregel import Pregel
 from pydantic import BaseModel
 
 from agentic_backend.agents.state.channel_forms import Graph
-from agentic_backend.exception_detail import is_authors
+from agentic_backend.disclosure.exception_detail import is_authors
 
 # What everybody's classes derive from: a state that names one of these names no class of its author's.
 _FOUNDATIONS = sys.stdlib_module_names | {"pydantic", "pydantic_core", "langchain", "langchain_core", "langgraph"}

@@ -15,7 +15,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from agentic_backend.agents.tools.result_texts import with_texts
-from agentic_backend.redaction import LONGEST_TEXT, redacted, redacted_start
+from agentic_backend.disclosure.redaction import LONGEST_TEXT, redacted, redacted_start
 from agentic_backend.system_errors import causes_of
 
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from agentic_backend.exception_detail import place_of, source_of, text_of
+from agentic_backend.disclosure.exception_detail import place_of, source_of, text_of
 from agentic_backend.system_errors import system_words_of
 from agentic_backend.telemetry import story_of
 

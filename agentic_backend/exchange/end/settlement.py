@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from agentic_backend.disclosure.exception_detail import detail_of
 from agentic_backend.errors import CheckpointMissing, Internal, Interrupted, StateRefused, StoreUnavailable
-from agentic_backend.exception_detail import detail_of
 from agentic_backend.exchange.end.ending import Ending, Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.end.failure_report import FailureReport
 from agentic_backend.exchange.end.kpis import ExchangeKpis

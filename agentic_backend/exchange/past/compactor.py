@@ -27,7 +27,7 @@ from agentic_backend.config.topics.chat_profiles import ChatProfile, CurrentProf
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.past.history import restore_exchange
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.policy.prompt.compaction import Measure, Turn, divided, request, shortened
 from agentic_backend.policy.prompt.token_counts import TokenCounter, TokenCounts, context_tokens
 from agentic_backend.policy.session_log import history_compacted

@@ -23,12 +23,12 @@ from agentic_backend.exchange.end.outages import for_seconds, until_stored
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.write.tool_calls import LONGEST
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import served_timeout
-from agentic_backend.normal_form import clean
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailQuery
 from agentic_backend.streaming.content.conversion import bounded
+from agentic_backend.text.normal_form import clean
 from agentic_backend.tracing.spans import context_of_call
 
 log = logging.getLogger(__name__)

@@ -31,6 +31,7 @@ from agentic_backend.agents.state.exchange_checkpoints import ExchangeCheckpoint
 from agentic_backend.agents.state.kept_state import unstorable
 from agentic_backend.agents.state.state_serializer import Unstorable
 from agentic_backend.agents.tools.tool_guard import tools_meant
+from agentic_backend.disclosure.known_secrets import SHORTEST_SECRET
 from agentic_backend.errors import AgenticError, BudgetExceeded, Internal, StateRefused
 from agentic_backend.exchange.end.ending import left_open
 from agentic_backend.exchange.past.recall import Memory
@@ -39,8 +40,7 @@ from agentic_backend.exchange.run.run_preparation import RunPreparation
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.outbox import Outbox
-from agentic_backend.known_secrets import SHORTEST_SECRET
-from agentic_backend.loop_load import loop_load
+from agentic_backend.loop.loop_load import loop_load
 from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.protocol.frames import first_problem
 from agentic_backend.protocol.messages import ExchangeStatus

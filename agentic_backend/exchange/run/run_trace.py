@@ -18,7 +18,7 @@ from langgraph.errors import GraphBubbleUp
 
 from agentic_backend.agents.run.at_work import agent_at_work
 from agentic_backend.agents.state.snapshot import Snapshot
-from agentic_backend.exception_detail import text_of, type_of
+from agentic_backend.disclosure.exception_detail import text_of, type_of
 from agentic_backend.exchange.run.step_values import step_value
 from agentic_backend.streaming.content.conversion import cached_input_of, model_of, usage_of
 from agentic_backend.streaming.model.in_flight import Kind

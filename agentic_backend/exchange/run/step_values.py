@@ -17,9 +17,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command, Interrupt, Send
 from pydantic import BaseModel
 
-from agentic_backend.normal_form import clean
-from agentic_backend.redaction import redact, redacted_start
+from agentic_backend.disclosure.redaction import redact, redacted_start
 from agentic_backend.streaming.content.json_form import json_form
+from agentic_backend.text.normal_form import clean
 
 # The most characters and values of one input or output, and of what it consists of.
 _MOST_CHARS, _MOST_VALUES = 48_000, 800

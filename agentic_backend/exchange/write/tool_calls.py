@@ -13,12 +13,12 @@ import orjson
 
 from agentic_backend.agents.tools.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.exchange.start import ExchangeStart
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel
 from agentic_backend.protocol.parts import ToolCallPart, ToolResultPart
 from agentic_backend.stores.protocol.trail import Allowance, ToolCallRecord
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision, MessageDraft, MessageRecord
 from agentic_backend.streaming.content.conversion import bounded
+from agentic_backend.text.normal_form import clean
 
 LONGEST = 65_536
 """Characters of a call's arguments, as JSON, and of its result."""

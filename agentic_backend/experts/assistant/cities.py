@@ -4,7 +4,7 @@ import unicodedata
 from difflib import get_close_matches
 from zoneinfo import ZoneInfo, available_timezones
 
-from agentic_backend.normal_form import normal_form
+from agentic_backend.text.normal_form import normal_form
 
 CITIES = {
     "Accra": "Africa/Accra",

@@ -12,8 +12,8 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from agentic_backend.disclosure.exception_detail import place_of, text_of, type_of
 from agentic_backend.errors import AgenticError
-from agentic_backend.exception_detail import place_of, text_of, type_of
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
-from agentic_backend.exception_detail import place_of
+from agentic_backend.disclosure.exception_detail import place_of
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.hook_context import Point, ScopeFacts

@@ -12,9 +12,9 @@ from typing import Any
 
 from agentic_backend.agents.models.provider_failures import is_outage
 from agentic_backend.agents.run.at_work import AtWork, at_work
-from agentic_backend.exception_detail import place_of
+from agentic_backend.disclosure.exception_detail import place_of
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import wait_served
+from agentic_backend.loop.loop_load import wait_served
 from agentic_backend.policy.chat_module import ChatModule
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.policy.hook_result import HookResult

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from agentic_backend.normal_form import clean
+from agentic_backend.text.normal_form import clean
 
 
 @dataclass(frozen=True, slots=True)

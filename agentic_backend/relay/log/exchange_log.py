@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from sys import getsizeof
 from typing import Literal
 
-from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.events import (
     Activity,
     AwaitingHuman,
@@ -30,6 +29,7 @@ from agentic_backend.protocol.seq import epoch_of, is_beginning
 from agentic_backend.relay.log.log_entries import Entry, LeftOut, TextRun, merged, seq_of
 from agentic_backend.relay.log.open_texts import OpenTexts
 from agentic_backend.relay.log.unread_progress import UnreadProgress
+from agentic_backend.text.growing_text import GrowingText
 
 Replay = Literal["live", "reset", "replayed"]
 """What a reader gets first: only new events, a `reset`, or earlier events."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.events import Activity, ExchangeEvent
 from agentic_backend.protocol.messages import Channel
+from agentic_backend.text.growing_text import GrowingText
 
 
 @dataclass(slots=True)

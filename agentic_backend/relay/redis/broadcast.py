@@ -17,8 +17,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from agentic_backend.backoff import backoff
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, StartedHere, Told, decode_control
 from agentic_backend.relay.log.exchange_log import ExchangeLog

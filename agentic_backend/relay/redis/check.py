@@ -8,7 +8,7 @@ from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import TimeoutError as TookTooLong
 
 from agentic_backend.config.checks import CheckFailed
-from agentic_backend.exception_detail import text_of
+from agentic_backend.disclosure.exception_detail import text_of
 from agentic_backend.relay.redis.heartbeat import publish_beat
 
 _CHANNEL = "agentic:heartbeat:check"

@@ -19,9 +19,9 @@ from redis.exceptions import (
 )
 from redis.exceptions import TimeoutError as TookTooLong
 
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.event_loop import is_cancelled
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.relay.redis.timing import timed
 from agentic_backend.system_errors import Away, away_reason_of
 

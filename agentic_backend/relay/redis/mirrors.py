@@ -11,8 +11,8 @@ from typing import Any, cast
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.relay.control_messages import NotUnderstood
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.log.mirror import Mirror, MirrorLosses

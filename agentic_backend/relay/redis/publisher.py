@@ -21,8 +21,8 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final, Reset, Started
 from agentic_backend.relay.control_messages import ControlMessage, Joined, StartedHere, StopWanted, Told
 from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog

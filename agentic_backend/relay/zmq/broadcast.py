@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 import zmq
 import zmq.asyncio
 
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
 from agentic_backend.relay.log.exchange_log import ExchangeLog

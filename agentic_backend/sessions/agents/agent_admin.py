@@ -14,9 +14,9 @@ from agentic_backend.agents.catalog.catalog_sources import ImportedEntry, Source
 from agentic_backend.agents.catalog.database_entries import DatabaseEntry, document_of
 from agentic_backend.agents.catalog.entry_texts import catalog_of, texts_in, with_enabled, yaml_of
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, dotted
+from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.errors import AgentConflict, AgentInvalid, AgentNotFound, Forbidden, LimitReached, RateLimited
 from agentic_backend.exchange.run.step_values import without_secrets
-from agentic_backend.known_secrets import secrets_in
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.stores.base import Store

@@ -13,7 +13,7 @@ from agentic_backend.agents.catalog.catalog_sources import ImportedEntry, Source
 from agentic_backend.agents.catalog.database_entries import DatabaseEntries
 from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
 from agentic_backend.errors import AgentUnavailable, StoreUnavailable
-from agentic_backend.event_loop import is_cancelled
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord
 from agentic_backend.telemetry import know_secrets

@@ -21,7 +21,7 @@ from agentic_backend.agents.models.output_limit import with_output_limit
 from agentic_backend.config.topics.titles import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.modules.placeholders import shows_placeholder
 from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger

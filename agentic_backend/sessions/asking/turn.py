@@ -9,11 +9,11 @@ from uuid import uuid4
 import orjson
 
 from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.disclosure.redaction import credential_in
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.exact_json import all_exact
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import Part, text_of
-from agentic_backend.redaction import credential_in
 from agentic_backend.stores.records import MessageDraft
 
 _SHOWN_KEY = 80

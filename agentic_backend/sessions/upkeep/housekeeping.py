@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from agentic_backend.errors import SessionNotFound
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds
 from agentic_backend.stores.base import Store

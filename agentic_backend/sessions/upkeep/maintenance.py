@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from contextlib import suppress
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.event_loop import is_cancelled
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.write.boundary_events import show_deletion
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.reading.exchange_views import ExchangeViews

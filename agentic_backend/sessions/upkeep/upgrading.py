@@ -9,9 +9,9 @@ import asyncio
 import logging
 
 from agentic_backend.errors import AgenticError
-from agentic_backend.event_loop import is_cancelled, running
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import is_cancelled, running
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.schema import Upgraded
 from agentic_backend.telemetry.causes import because_of

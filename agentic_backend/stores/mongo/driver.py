@@ -37,7 +37,7 @@ from pymongo.errors import (
 from pymongo.write_concern import WriteConcern
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.loop_load import wait_served
+from agentic_backend.loop.loop_load import wait_served
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.documents import Database, Document
 from agentic_backend.stores.observing import Observer, observed

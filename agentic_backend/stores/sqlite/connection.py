@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from agentic_backend.errors import AgenticError, StoreUnavailable
-from agentic_backend.loop_load import wait_served
+from agentic_backend.loop.loop_load import wait_served
 from agentic_backend.stores.observing import Observer, ignore, observed
 from agentic_backend.system_errors import Away, away_reason_of, summary_of
 

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentic_backend.event_loop import running
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import running
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.stores.sqlite.connection import reason_of
 

@@ -13,7 +13,6 @@ from agentic_backend.agents.models.provider_responses import standard_blocks
 from agentic_backend.agents.tools.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.agents.tools.unfit_calls import INVALID
 from agentic_backend.exact_json import is_exact
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
@@ -27,6 +26,7 @@ from agentic_backend.protocol.parts import (
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.streaming.content.media import MAX_IMAGES_BYTES, data_bytes, is_media, media_of
 from agentic_backend.streaming.content.sources import sources_of
+from agentic_backend.text.normal_form import clean
 
 _FINISH_REASONS = {
     "stop": FinishReason.STOP,

@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, TypeAdapter
 
 from agentic_backend.exact_json import is_exact
-from agentic_backend.normal_form import clean
+from agentic_backend.text.normal_form import clean
 
 UNREADABLE = "_unreadable"
 

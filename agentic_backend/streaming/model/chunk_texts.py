@@ -12,8 +12,8 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk
 
 from agentic_backend.agents.state.clean_values import clean_value
-from agentic_backend.normal_form import clean
 from agentic_backend.streaming.content.conversion import is_only_text
+from agentic_backend.text.normal_form import clean
 
 _STREAMED = ("content", "additional_kwargs", "tool_call_chunks")
 """The fields that LangChain adds up; what it reads from them is read again from the sum."""

@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, LLMResult
 
 from agentic_backend.agents.agent_flow import StreamPart
-from agentic_backend.event_loop import is_cancelled
+from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.streaming.model.chunk_folding import ChunkFolding
 from agentic_backend.streaming.model.chunk_texts import ChunkTexts
 from agentic_backend.streaming.model.model_calls import (

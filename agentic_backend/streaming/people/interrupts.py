@@ -15,8 +15,8 @@ from langgraph.types import interrupt as asking_function
 from pydantic import PydanticUserError
 
 from agentic_backend.agents.run.paused_graph import is_breakpoint
+from agentic_backend.disclosure.exception_detail import PlacedError
 from agentic_backend.errors import AgentUnavailable, ApprovalMismatch
-from agentic_backend.exception_detail import PlacedError
 from agentic_backend.inlined_schema import UnusableSchema
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.stores.records import HumanDecision

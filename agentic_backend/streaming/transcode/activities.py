@@ -6,9 +6,9 @@ from typing import Any, Literal
 import orjson
 
 from agentic_backend.agents.delegation import Handoff
-from agentic_backend.normal_form import clean
 from agentic_backend.streaming.content.conversion import bounded, plain
 from agentic_backend.streaming.transcode.drafts import ActivityDraft, Draft
+from agentic_backend.text.normal_form import clean
 
 LONGEST_PROGRESS = 65_536
 """Bytes of JSON of one progress event."""

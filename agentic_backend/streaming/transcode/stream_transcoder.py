@@ -17,7 +17,6 @@ from langgraph.types import Interrupt
 
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.agents.parts import EmittedParts
-from agentic_backend.normal_form import clean
 from agentic_backend.protocol.events import HumanRequests
 from agentic_backend.protocol.messages import Channel, FinishReason, TokenUsage
 from agentic_backend.protocol.parts import TextPart, text_of
@@ -45,6 +44,7 @@ from agentic_backend.streaming.transcode.resumed_run import ResumedRun
 from agentic_backend.streaming.transcode.seen_messages import SeenMessages
 from agentic_backend.streaming.transcode.updates import messages_in, written_to
 from agentic_backend.streaming.transcode.writing import Place, Writing, claimed_by, is_written
+from agentic_backend.text.normal_form import clean
 
 MOST_NODES = 32
 """The most nodes whose names are kept for the log."""

@@ -7,10 +7,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 
-from agentic_backend.growing_text import GrowingText
 from agentic_backend.protocol.parts import Part, TextPart
 from agentic_backend.streaming.content.conversion import delta_of, parts_of, text_in
 from agentic_backend.streaming.content.media import is_media
+from agentic_backend.text.growing_text import GrowingText
 
 # What is kept of a message beside its text, until its node returns it: blocks, and bytes of their data.
 _MOST_BESIDE, _MOST_BESIDE_BYTES = 256, 4_000_000

@@ -11,8 +11,8 @@ from typing import Any
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.exact_json import read_exactly
-from agentic_backend.invisible_characters import shown, shown_json
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
+from agentic_backend.text.invisible_characters import shown, shown_json
 from agentic_backend.transports.classic.answer_schemas import choices_of, is_text
 from agentic_backend.transports.classic.asked_value import unshown_of
 

@@ -3,8 +3,8 @@
 import re
 from urllib.parse import quote
 
-from agentic_backend.invisible_characters import is_invisible
-from agentic_backend.normal_form import normal_form
+from agentic_backend.text.invisible_characters import is_invisible
+from agentic_backend.text.normal_form import normal_form
 
 # No file system takes these, or a shell gives them a meaning.
 _UNFIT = re.compile(r"[/\\:*?\"<>|%]")

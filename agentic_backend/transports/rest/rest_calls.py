@@ -14,7 +14,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.calls.admin.admin_gate import AdminGate, Call, is_for_admins

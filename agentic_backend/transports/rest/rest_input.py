@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, StringConstraints, ValidationError, mode
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.protocol.frame_rules import changes_something
 from agentic_backend.protocol.frames import (
     MOST_ATTACHMENTS,

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentic_backend.disclosure.redaction import redact
 from agentic_backend.errors import AgenticError
-from agentic_backend.redaction import redact
 from agentic_backend.tracing.spans import OpenSpan, error_type
 from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.rest.operation import Operation

@@ -14,7 +14,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from agentic_backend.errors import BadFrame, MessageTooLarge, StoreUnavailable
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 
 _TIMEOUT_S = 300.0
 # The heads of the part, and the boundaries around it.

@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, BadFrame, Unauthenticated
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, closing_handshake
 from agentic_backend.protocol.frames import Authenticate
 from agentic_backend.relay.feed import open_feed

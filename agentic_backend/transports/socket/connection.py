@@ -11,7 +11,7 @@ from typing import Any
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, Forbidden, Internal
-from agentic_backend.loop_load import served_timeout
+from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.protocol.close_codes import CONNECTION_LOST, CloseCode, closing
 from agentic_backend.protocol.events import Event, FrameRefused, Pong
 from agentic_backend.protocol.frames import (

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.chat_profiles import ChatProfiles
+from agentic_backend.disclosure.redaction import redact
 from agentic_backend.errors import SessionBusy, SessionNotFound
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.protocol.parts import TextPart
@@ -21,7 +22,6 @@ from agentic_backend.protocol.views import (
     MessagesView,
     SessionsView,
 )
-from agentic_backend.redaction import redact
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord

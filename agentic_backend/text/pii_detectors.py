@@ -4,7 +4,7 @@ The types are those of LangChain's PIIMiddleware, and phone numbers and IBANs. I
 e-mail addresses and URLs take time that is quadratic in the length of a text. Each search here takes linear time: runs
 of characters are taken once, by possessive quantifiers behind a look-behind, and every other repetition has a bound.
 
-Texts are searched as people read them (typography.py). Spaces and line breaks are of the patterns themselves, because
+Texts are searched as people read them (see typography). Spaces and line breaks are of the patterns themselves, because
 most texts have them.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Literal, get_args
 
-from agentic_backend.normal_form import normal_form
-from agentic_backend.plain_text import narrow, without_invisible
-from agentic_backend.typography import decoded, set_plainly, with_halves_of_marks
+from agentic_backend.text.normal_form import normal_form
+from agentic_backend.text.plain_text import narrow, without_invisible
+from agentic_backend.text.typography import decoded, set_plainly, with_halves_of_marks
 
 PiiType = Literal["email", "credit_card", "iban", "phone", "ip", "mac_address", "url"]
 PII_TYPES: tuple[PiiType, ...] = get_args(PiiType)

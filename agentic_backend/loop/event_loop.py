@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop_load import LoopLoad, loop_load
+from agentic_backend.loop.loop_load import LoopLoad, loop_load
 
 _EVERY_S = 1.0
 _THREADS = "command-loop"

@@ -20,9 +20,9 @@ from agentic_backend.config.loading import FLAGS, default_settings_file, load_se
 from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.yaml.located_yaml import ConfigError
+from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.event_loop import is_code_left
-from agentic_backend.known_secrets import secrets_in
+from agentic_backend.loop.event_loop import is_code_left
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.server.garbage import collect_rarely
@@ -40,7 +40,7 @@ from agentic_backend.system_errors import reason_of
 from agentic_backend.telemetry import StderrHandler, configure_logging, hold_records, is_holding_records, know_secrets
 
 if TYPE_CHECKING:
-    from agentic_backend.neighbours import Found
+    from agentic_backend.command_line.neighbours import Found
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def run_command(options: argparse.Namespace) -> int:
     # The settings say in which form; whatever is logged before waits for that.
     hold_records()
     if options.command == "migrate":
-        from agentic_backend.migrate import migrate
+        from agentic_backend.command_line.migrate import migrate
 
         configure_logging("info", secrets=secrets_in({"from": options.source, "to": options.target}))
         return migrate(options.source, options.target)
@@ -64,7 +64,7 @@ def run_command(options: argparse.Namespace) -> int:
     try:
         read_secret_files(os.environ)
         if options.command == "explain":
-            from agentic_backend.explain import explain
+            from agentic_backend.command_line.explain import explain
 
             settings = load_settings(options.config or default_settings_file(), _overrides(options))
             _logging("warning", settings)
@@ -122,7 +122,7 @@ def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
         status = _validate_files(configuration, build=options.build, deep=options.deep)
     found: Sequence[Found] = ()
     if options.deep:
-        from agentic_backend.neighbours import check_all
+        from agentic_backend.command_line.neighbours import check_all
 
         models = _models_of(configuration)
         # What the log would say is said below, in fewer words.
@@ -159,7 +159,7 @@ def _validate_files(configuration: Configuration, *, build: bool, deep: bool) ->
         )
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers{left}.")
         return 2 if agents.problems else 0
-    from agentic_backend.trial_build import build_all
+    from agentic_backend.command_line.trial_build import build_all
 
     # What is told of each agent below says more than warnings.
     _logging("error", settings, agents.secrets)

@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 
+from agentic_backend.disclosure.redaction import LONGEST_SECRET, redacted_start
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorDetail
-from agentic_backend.redaction import LONGEST_SECRET, redacted_start
 from agentic_backend.system_errors import LONGEST_TEXT, MOST_CAUSES, causes_of, raw_text_of, system_words_in
 
 

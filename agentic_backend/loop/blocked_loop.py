@@ -22,7 +22,7 @@ from typing import Protocol
 
 from cachetools import TTLCache
 
-from agentic_backend.exception_detail import is_authors, shown_place
+from agentic_backend.disclosure.exception_detail import is_authors, shown_place
 from agentic_backend.kpi import Kpi
 
 log = logging.getLogger(__name__)

@@ -19,10 +19,10 @@ from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.config.settings import Settings
-from agentic_backend.event_loop import command_loop
-from agentic_backend.exception_detail import detail_of, text_of
+from agentic_backend.disclosure.exception_detail import detail_of, text_of
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import command_loop
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.opening import open_sqlite

@@ -10,8 +10,8 @@ import unicodedata
 from html import unescape
 from urllib.parse import unquote
 
-from agentic_backend.invisible_characters import IGNORABLE
-from agentic_backend.plain_text import PlainText
+from agentic_backend.text.invisible_characters import IGNORABLE
+from agentic_backend.text.plain_text import PlainText
 
 _ESCAPE = re.compile(
     # Of HTML; those of names and numbers without their semicolon too, as browsers read them.

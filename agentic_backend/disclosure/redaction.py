@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from agentic_backend.config.yaml.validation_problems import looks_secret
-from agentic_backend.hidden_forms import Span, hidden, replaced, shown
-from agentic_backend.normal_form import normal_form
+from agentic_backend.disclosure.hidden_forms import Span, hidden, replaced, shown
+from agentic_backend.text.normal_form import normal_form
 
 REDACTED = "[redacted]"
 

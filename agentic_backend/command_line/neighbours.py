@@ -18,11 +18,11 @@ from agentic_backend.apis.api_check import check_api
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
-from agentic_backend.event_loop import command_loop
-from agentic_backend.exception_detail import text_of, type_of
-from agentic_backend.known_secrets import secrets_in
+from agentic_backend.disclosure.exception_detail import text_of, type_of
+from agentic_backend.disclosure.known_secrets import secrets_in
+from agentic_backend.disclosure.redaction import redact
+from agentic_backend.loop.event_loop import command_loop
 from agentic_backend.mcp.server_check import check_mcp_server
-from agentic_backend.redaction import redact
 from agentic_backend.server.reload.configuration import Configuration
 from agentic_backend.stores.checking import check_store
 from agentic_backend.telemetry.formatters import printable

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from agentic_backend.invisible_characters import IGNORABLE
+from agentic_backend.text.invisible_characters import IGNORABLE
 
 # The letters, digits and signs of ASCII in their full width, and the dot of Chinese and Japanese.
 _WIDE: dict[int, int | str | None] = {**{0xFEE0 + code: code for code in range(0x21, 0x7F)}, 0x3002: ".", 0xFF61: "."}

@@ -1,0 +1,1 @@
+"""What is told of a failure, to whom, and without which secrets."""

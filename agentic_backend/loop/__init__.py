@@ -1,0 +1,1 @@
+"""The event loop: how late it is, what blocks it, what runs beside it."""

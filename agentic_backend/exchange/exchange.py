@@ -22,9 +22,19 @@ from agentic_backend.errors import (
 from agentic_backend.exchange.end.kpis import ExchangeKpis
 from agentic_backend.exchange.end.outages import until_stored
 from agentic_backend.exchange.end.settlement import Settlement
-from agentic_backend.exchange.life import BLOCKED, INTERRUPTED, OK, PAUSED, STOPPED, Life, Outcome, Phase, wait_for
+from agentic_backend.exchange.lifecycle import (
+    BLOCKED,
+    INTERRUPTED,
+    OK,
+    PAUSED,
+    STOPPED,
+    Lifecycle,
+    Outcome,
+    Phase,
+    wait_for,
+)
 from agentic_backend.exchange.run.graph_run import Drained, GraphRun, StartedRun
-from agentic_backend.exchange.run.time_limits import Patience
+from agentic_backend.exchange.run.time_limits import TimeLimits
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.boundary_events import show_beginning, show_waiting
@@ -77,14 +87,14 @@ class Exchange:
         self._retried = services.kpi.dependencies.store_retried
         """Counts that a write is tried again."""
         self._limits = services.limits
-        self._patience = Patience.of(start.agent.settings, services.limits)
+        self._time_limits = TimeLimits.of(start.agent.settings, services.limits)
         """How long the agent may run, and be silent."""
-        self._life = Life()
+        self._lifecycle = Lifecycle()
         """The phase of the exchange and its cancellation, shared by its parts."""
         self._outbox = Outbox(
             services.writer(start),
             exchange_log,
-            self._life,
+            self._lifecycle,
             self._checkpoint_at,
             start.stored,
             tool_calls_of(start, services.store.now, services.instance.id),
@@ -99,7 +109,7 @@ class Exchange:
         """Whether modules look at what models or tools say: after their calls, so that spans of these can't have it."""
         self.began_at = time.monotonic()
         self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
-        self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._life, services)
+        self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._lifecycle, services)
         """Ends the exchange once the graph has ended."""
         self._clock = asyncio.get_running_loop().time
         self._load = loop_load()
@@ -123,16 +133,16 @@ class Exchange:
 
     @property
     def settled(self) -> asyncio.Event:
-        return self._life.settled
+        return self._lifecycle.settled
 
     def stop(self) -> None:
-        self._life.cancel(STOPPED)
+        self._lifecycle.cancel(STOPPED)
 
     def drain(self) -> None:
         self._graph_run.drain()
 
     def interrupt(self) -> None:
-        self._life.interrupt()
+        self._lifecycle.interrupt()
 
     async def run(self) -> None:
         start, tracing = self._start, self._services.tracing
@@ -141,12 +151,12 @@ class Exchange:
                 with without_content(only_if=self._is_checked):
                     outcome = await self._run()
             except (Exception, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and self._life.process_goes.is_set():
+                if isinstance(error, asyncio.CancelledError) and self._lifecycle.process_goes.is_set():
                     raise
                 # Whatever this is, it is no outcome of the graph's: the end could not be made, stored or shown.
                 outcome = await self._settlement.end_from_store(error)
             finally:
-                self._life.leave()
+                self._lifecycle.leave()
             if span is not None:
                 span.note({"agentic.exchange.status": str(outcome.status)})
                 if outcome.error is not None:
@@ -166,7 +176,7 @@ class Exchange:
             await self._settle(BLOCKED)
             return BLOCKED
         graph = self._graph = asyncio.create_task(self._graph_run.run(self._outbox, self._fail))
-        graph.add_done_callback(lambda _: self._life.wakeup.set())
+        graph.add_done_callback(lambda _: self._lifecycle.wakeup.set())
         try:
             with self._load.waiting():
                 outcome = await self._outcome(graph)
@@ -195,8 +205,8 @@ class Exchange:
 
     async def _outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
         """The outcome of the run. Cancels the graph if it still runs."""
-        rest_s = self._patience.run_s - self._kpis.ran_ms / 1000
-        run_end = asyncio.get_running_loop().call_later(rest_s, lambda: self._fail(self._patience.run_error()))
+        rest_s = self._time_limits.run_s - self._kpis.ran_ms / 1000
+        run_end = asyncio.get_running_loop().call_later(rest_s, lambda: self._fail(self._time_limits.run_error()))
         try:
             return await self._await_outcome(graph)
         except Drained:
@@ -209,21 +219,21 @@ class Exchange:
             graph.cancel()
 
     def _fail(self, error: AgenticError) -> None:
-        self._life.cancel(Outcome(ExchangeStatus.ERROR, error))
+        self._lifecycle.cancel(Outcome(ExchangeStatus.ERROR, error))
 
     async def _await_outcome(self, graph: asyncio.Task[StartedRun]) -> Outcome:
         """Write the graph's drafts until it ends, pauses, is cancelled or times out."""
         while not self._is_over(graph):
-            self._life.wakeup.clear()
+            self._lifecycle.wakeup.clear()
             await self._write(graph)
             if self._is_blocked:
-                self._life.cancel(BLOCKED)
+                self._lifecycle.cancel(BLOCKED)
             await self._woken_up_or_silent()
-        if self._life.cancelled is not None and not graph.done():
+        if self._lifecycle.cancelled is not None and not graph.done():
             graph.cancel()
-            goes = self._life.process_goes.is_set()
+            goes = self._lifecycle.process_goes.is_set()
             await asyncio.wait({graph}, timeout=_CANCEL_WHILE_PROCESS_GOES_S if goes else _CANCEL_S)
-            return self._life.cancelled
+            return self._lifecycle.cancelled
         if graph.cancelled():
             raise Internal("The agent cancelled itself.")
         if not graph.result().transcoder.is_paused:
@@ -235,7 +245,7 @@ class Exchange:
         return PAUSED
 
     def _is_over(self, graph: asyncio.Task[StartedRun]) -> bool:
-        return graph.done() or self._life.cancelled is not None
+        return graph.done() or self._lifecycle.cancelled is not None
 
     async def _write(self, graph: asyncio.Task[StartedRun]) -> None:
         """Write the waiting drafts. The graph continues during an outage of the store, and its drafts wait.
@@ -247,8 +257,8 @@ class Exchange:
         async def wait(longest_s: float) -> bool:
             tries_at = self._clock() + longest_s
             while not self._is_over(graph) and (rest_s := tries_at - self._clock()) > 0:
-                self._life.wakeup.clear()
-                await wait_for(self._life.wakeup, rest_s)
+                self._lifecycle.wakeup.clear()
+                await wait_for(self._lifecycle.wakeup, rest_s)
             return not self._is_over(graph) and self._clock() < gives_up_at
 
         try:
@@ -259,14 +269,14 @@ class Exchange:
 
     async def _woken_up_or_silent(self) -> None:
         """Wait until there is something to do; cancel the exchange if the graph gives no sign of life in time."""
-        while not self._life.wakeup.is_set():
+        while not self._lifecycle.wakeup.is_set():
             ends_at, error = self._end_of_silence()
             rest_s = ends_at - self._load.served_s()
             if rest_s <= 0:
                 self._fail(error)
                 return
             # No longer than the shortest timeout: it may apply by then.
-            await wait_for(self._life.wakeup, min(rest_s, self._patience.silence_s, self._patience.tool_s))
+            await wait_for(self._lifecycle.wakeup, min(rest_s, self._time_limits.silence_s, self._time_limits.tool_s))
 
     def _end_of_silence(self) -> tuple[float, AgenticError]:
         """When the exchange ends if the graph stays silent, by the time in which the loop served, and its error."""
@@ -277,28 +287,28 @@ class Exchange:
         if in_flight.in_line:
             # It has something to say.
             last_sign = self._load.served_s()
-        return self._patience.next_end(in_flight, started.transcoder.calls.oldest, last_sign)
+        return self._time_limits.next_end(in_flight, started.transcoder.calls.oldest, last_sign)
 
     async def _pause(self, started: StartedRun) -> Outcome:
         """Store the pause, so that any instance can continue. Another outcome than PAUSED if it has to end instead."""
-        self._life.enter(Phase.PAUSING)
+        self._lifecycle.enter(Phase.PAUSING)
         try:
             pause = await self._stored_pause(started)
             if pause is None:
                 return BLOCKED
-            cancelled = self._life.cancelled
+            cancelled = self._lifecycle.cancelled
             if cancelled is not None and cancelled is not INTERRUPTED:
                 # It was stopped meanwhile: take it back, unless another instance has continued it.
-                await until_stored(self._outbox.writer.claim, self._life.while_process_stays, self._retried)
+                await until_stored(self._outbox.writer.claim, self._lifecycle.while_process_stays, self._retried)
                 self.log.jump_to(next_epoch(pause.last_seq))
                 return cancelled
         except ApprovalNotFound:
             # Another instance has continued it, and shows its end.
-            if self._life.cancelled is STOPPED:
+            if self._lifecycle.cancelled is STOPPED:
                 self._services.relay.stop_elsewhere(self._start.record.id)
-            self._life.leave()
+            self._lifecycle.leave()
         except StoreUnavailable as error:
-            return self._life.cancelled or self._settlement.failed(error)
+            return self._lifecycle.cancelled or self._settlement.failed(error)
         except Exception as error:
             return self._settlement.failed(error)
         else:
@@ -306,7 +316,7 @@ class Exchange:
             show_waiting(self.log, pause.pending, pause.last_seq)
             self._settlement.answered(ExchangeStatus.AWAITING_HUMAN)
             log.info("exchange waits for a person", extra=self._start.log_fields)
-            self._life.enter(Phase.WAITING)
+            self._lifecycle.enter(Phase.WAITING)
         self._kpis.pause()
         return PAUSED
 
@@ -314,7 +324,7 @@ class Exchange:
         """The pause, once it is stored; None if a module has blocked what the agent says before it."""
         self._outbox.accept(started.transcoder.pause(self._clock()))
         self._graph_run.record_unended(self._outbox)
-        await until_stored(self._outbox.write_all, self._life.while_not_cancelled, self._retried)
+        await until_stored(self._outbox.write_all, self._lifecycle.while_not_cancelled, self._retried)
         if self._is_blocked:
             return None
         checkpoint = await self._checkpoint(CheckpointKind.APPROVAL_PENDING)
@@ -332,7 +342,7 @@ class Exchange:
             first_token_ms=self._kpis.first_token_ms,
         )
         await until_stored(
-            lambda: self._outbox.writer.set_waiting(pause), self._life.while_not_cancelled, self._retried
+            lambda: self._outbox.writer.set_waiting(pause), self._lifecycle.while_not_cancelled, self._retried
         )
         return pause
 

@@ -53,7 +53,7 @@ class ExchangeLauncher:
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
         relay.start(Exchange(start, graph_run, exchange_log, self._services, modules))
         if start.session_id is not None:
-            relay.session_news(record.user_id, start.session_id)
+            relay.tell_lists(record.user_id, start.session_id)
         if start.resume_point is None:
             log.info("exchange started", extra=start.log_fields)
         else:

@@ -9,7 +9,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.topics.chat_profiles import CurrentProfiles
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.life import Outcome
+from agentic_backend.exchange.lifecycle import Outcome
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.past.recall import Recall
 from agentic_backend.exchange.run.background_calls import BackgroundCalls

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from agentic_backend.protocol.messages import ExchangeStatus, Session
-from agentic_backend.relay.control_messages import AgentsChanged, Changed, News, StartedHere, StopWanted, Told
+from agentic_backend.relay.control_messages import AgentsChanged, Changed, ListChanged, StartedHere, StopWanted, Told
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.system_errors import Away
 
@@ -31,8 +31,8 @@ class Listener(Protocol):
         """The session's title or state has changed."""
         ...
 
-    def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
-        """Anything of the session has changed (see Relay.session_news)."""
+    def list_changed_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        """Anything of the session has changed (see Relay.tell_lists)."""
         ...
 
     def agents_changed_elsewhere(self) -> None:
@@ -105,7 +105,7 @@ def pass_on(told: Told, listener: Listener) -> None:
             listener.started_elsewhere(session_id, exchange_id, user_id)
         case Changed(session=session):
             listener.changed_elsewhere(session)
-        case News(user_id=user_id, session_id=session_id, ended=ended):
-            listener.news_elsewhere(user_id, session_id, ended)
+        case ListChanged(user_id=user_id, session_id=session_id, ended=ended):
+            listener.list_changed_elsewhere(user_id, session_id, ended)
         case AgentsChanged():
             listener.agents_changed_elsewhere()

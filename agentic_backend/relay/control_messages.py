@@ -49,7 +49,7 @@ class Changed(_Told):
     session: Session
 
 
-class News(_Told):
+class ListChanged(_Told):
     """Anything of a session has changed; `ended` is how an exchange of it has just ended, if one has."""
 
     type: Literal["news"] = "news"
@@ -71,7 +71,7 @@ class ResetWanted(_Told):
     exchange_id: str
 
 
-Told = Joined | StopWanted | StartedHere | Changed | News | AgentsChanged | ResetWanted
+Told = Joined | StopWanted | StartedHere | Changed | ListChanged | AgentsChanged | ResetWanted
 
 
 class ControlMessage(_Told):

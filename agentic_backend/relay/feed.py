@@ -48,7 +48,7 @@ def open_feed(relay: Relay, least_text_interval_s: float) -> Iterator["Feed"]:
 
 
 class Feed:
-    """Made by `open_feed`. It is the Watcher of its client's sessions."""
+    """Made by `open_feed`. It is the SessionSubscriber of its client's sessions."""
 
     def __init__(self, relay: Relay, pacer: Pacer, notice: DrainNotice) -> None:
         self.close_code: CloseCode | None = None
@@ -189,12 +189,12 @@ class Feed:
         """Show each change of a session of the user, until `unfollow_sessions`."""
         self.unfollow_sessions()
         self._list_of = user_id
-        self._relay.list_followers.add(user_id, self)
+        self._relay.list_subscriptions.add(user_id, self)
         self.answer(FollowingSessions())
 
     def unfollow_sessions(self) -> None:
         if self._list_of is not None:
-            self._relay.list_followers.remove(self._list_of, self)
+            self._relay.list_subscriptions.remove(self._list_of, self)
             for session_id in self._changed.keys() - self._watched.keys():
                 del self._changed[session_id]
         self._list_of, self._must_read_list = None, False
@@ -279,7 +279,7 @@ class Feed:
             self.follow(log, followed.position if followed is not None else 0)
 
     def session_changed(self, session: Session) -> None:
-        # One who follows all sessions is told what SessionNews reads, which is never older.
+        # One who follows all sessions is told what ListUpdates reads, which is never older.
         if session.user_id != self._list_of:
             self._changed[session.id] = SessionChanged(session=session)
             self._pacer.wake()
@@ -338,13 +338,13 @@ class Feed:
 
     def _watch(self, session_id: str, *, exchanges_too: bool) -> None:
         self._watched[session_id] = None
-        self._relay.watchers.watch(session_id, self, exchanges_too=exchanges_too)
+        self._relay.session_subscriptions.add(session_id, self, exchanges_too=exchanges_too)
         if len(self._watched) > _WATCHED_AT_MOST:
             self._unwatch(next(iter(self._watched)))
 
     def _unwatch(self, session_id: str) -> None:
         self._watched.pop(session_id, None)
-        self._relay.watchers.unwatch(session_id, self)
+        self._relay.session_subscriptions.remove(session_id, self)
 
     def _unfollow(self, exchange_id: str) -> None:
         cursor = self._cursors.pop(exchange_id, None)

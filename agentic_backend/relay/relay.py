@@ -1,8 +1,8 @@
 """Relay: owns the task of every exchange that runs here, admits new ones, and ends them when the process shuts down.
 
 An exchange belongs to its session, not to a connection: connections come and go, and read its log. The broadcast fills
-the logs of exchanges on other instances. The relay also holds the logs (`ExchangeLogs`), the feeds that watch sessions
-(`Watchers`) and the shutdown of connections (`Drain`).
+the logs of exchanges on other instances. The relay also holds the logs (`ExchangeLogs`), the subscriptions of feeds
+(`SessionSubscriptions`, `ListSubscriptions`) and the shutdown of connections (`Drain`).
 """
 
 import asyncio
@@ -17,13 +17,12 @@ from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooM
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.relay.backlog import Backlog
 from agentic_backend.relay.broadcast import Broadcast
-from agentic_backend.relay.control_messages import AgentsChanged, Changed, News
+from agentic_backend.relay.control_messages import AgentsChanged, Changed, ListChanged
 from agentic_backend.relay.drain import Drain
-from agentic_backend.relay.list_followers import ListFollowers
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.log.log_registry import ExchangeLogs
 from agentic_backend.relay.running_exchange import RunningExchange
-from agentic_backend.relay.watchers import Watchers
+from agentic_backend.relay.subscriptions import ListSubscriptions, SessionSubscriptions
 from agentic_backend.tracing.spans import context_of_call
 
 log = logging.getLogger(__name__)
@@ -78,14 +77,14 @@ class Relay:
         self._running_per_user = running_per_user
         self._backlog = backlog or Backlog()
         self._grace_s = grace_s
-        self.watchers = Watchers()
-        """The feeds that watch a session."""
-        self.list_followers = ListFollowers()
+        self.session_subscriptions = SessionSubscriptions()
+        """The feeds that are notified of a session."""
+        self.list_subscriptions = ListSubscriptions()
         """The feeds that follow all sessions of a user."""
         self.on_completed: Callable[[str], None] | None = None
         """Called with the id of a session that was completed here or elsewhere."""
-        self.on_news: Callable[[str, str, ExchangeStatus | None], None] | None = None
-        """Called as `session_news` is, here or elsewhere."""
+        self.on_list_changed: Callable[[str, str, ExchangeStatus | None], None] | None = None
+        """Called as `tell_lists` is, here or elsewhere."""
         self.on_agents_changed: Callable[[], None] | None = None
         """Called if another instance has changed agents of the database, or may have."""
         self.drain = drain or Drain()
@@ -161,7 +160,7 @@ class Relay:
         return self._logs.new(session_id, exchange_id, user_id)
 
     def start(self, exchange: RunningExchange) -> None:
-        """Run `exchange` in a task of the relay, and show it to the watchers of its session."""
+        """Run `exchange` in a task of the relay, and show it to the subscribers of its session."""
         started = exchange.log
         self._running[started.exchange_id] = exchange
         if exchange.client_exchange_id is not None:
@@ -171,7 +170,7 @@ class Relay:
             self.publish(started)
             self._broadcast.started(started)
         self.spawn(self._run(exchange))
-        self.watchers.exchange_started(started)
+        self.session_subscriptions.exchange_started(started)
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run `work` in a background task that the relay holds, and awaits in `aclose`.
@@ -271,15 +270,15 @@ class Relay:
         """Tell those who watch the session, or follow all of its user's, on every instance."""
         self.changed_elsewhere(session)
         self._broadcast.tell(Changed(session=session))
-        self.session_news(session.user_id, session.id)
+        self.tell_lists(session.user_id, session.id)
 
-    def session_news(self, user_id: str, session_id: str, ended: ExchangeStatus | None = None) -> None:
+    def tell_lists(self, user_id: str, session_id: str, ended: ExchangeStatus | None = None) -> None:
         """Tell those who follow all sessions of the user, on every instance, that this one is to be read again.
 
         It has begun, changed or gone. `ended` is how an exchange of it has just ended.
         """
-        self.news_elsewhere(user_id, session_id, ended)
-        self._broadcast.tell(News(user_id=user_id, session_id=session_id, ended=ended))
+        self.list_changed_elsewhere(user_id, session_id, ended)
+        self._broadcast.tell(ListChanged(user_id=user_id, session_id=session_id, ended=ended))
 
     def tell_agents_changed(self) -> None:
         """Tell the other instances that agents of the database have changed."""
@@ -291,17 +290,17 @@ class Relay:
             running.stop()
 
     def started_elsewhere(self, session_id: str, exchange_id: str, user_id: str) -> None:
-        if self.find(exchange_id) is not None or self.watchers.want_exchanges(session_id):
-            self.watchers.exchange_started(self.mirror(session_id, exchange_id, user_id))
+        if self.find(exchange_id) is not None or self.session_subscriptions.want_exchanges(session_id):
+            self.session_subscriptions.exchange_started(self.mirror(session_id, exchange_id, user_id))
 
     def changed_elsewhere(self, session: Session) -> None:
-        self.watchers.session_changed(session)
+        self.session_subscriptions.session_changed(session)
         if session.state is SessionState.COMPLETED and self.on_completed is not None:
             self.on_completed(session.id)
 
-    def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
-        if self.on_news is not None:
-            self.on_news(user_id, session_id, ended)
+    def list_changed_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+        if self.on_list_changed is not None:
+            self.on_list_changed(user_id, session_id, ended)
 
     def agents_changed_elsewhere(self) -> None:
         if self.on_agents_changed is not None:
@@ -309,7 +308,7 @@ class Relay:
 
     def may_have_missed(self) -> None:
         self.agents_changed_elsewhere()
-        self.list_followers.missed()
+        self.list_subscriptions.missed()
 
     async def aclose(self) -> None:
         """Drain, let exchanges finish within the grace period, then interrupt them, and await every task.

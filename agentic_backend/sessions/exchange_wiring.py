@@ -15,7 +15,7 @@ from agentic_backend.policy.scopes.cascade import Cascade
 from agentic_backend.policy.scopes.scopes import Scopes
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions
 from agentic_backend.sessions.asking.exchange_beginnings import ExchangeBeginnings
-from agentic_backend.sessions.asking.quitting import Farewell
+from agentic_backend.sessions.asking.quitting import QuitAgent
 from agentic_backend.sessions.asking.titles import Titles
 from agentic_backend.sessions.asking.user_limits import UserLimits
 from agentic_backend.sessions.reading.exchange_views import ExchangeViews
@@ -69,7 +69,7 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
         recovery=recovery,
         user_limits=user_limits,
         ends=ends,
-        farewell=Farewell(settings.sessions.farewell),
+        quit_agent=QuitAgent(settings.sessions.farewell),
         attachments=attachments,
         waiting=waiting,
     )

@@ -45,7 +45,7 @@ class SessionEvents:
         self, session: SessionRecord, opening: MessageRecord, exchange: ExchangeRecord, status: ExchangeStatus
     ) -> None:
         """An exchange is answered, or waits for a person (see ExchangeServices.on_answered)."""
-        self._relay.session_news(session.user_id, session.id, status if status.ended else None)
+        self._relay.tell_lists(session.user_id, session.id, status if status.ended else None)
         self._asked.answered(session)
         if not asks_to_quit(opening.parts):
             self._titles.name_after(session, opening, exchange, self._modules_of)

@@ -119,7 +119,7 @@ class SessionService:
         await self._store.create_session(session)
         session_created(session)
         self._kpi.sessions.created(session.agent_id)
-        self._relay.session_news(user.id, session.id)
+        self._relay.tell_lists(user.id, session.id)
         self._modules.session_event(Point.SESSION_START, session, found, user)
         return session
 
@@ -260,7 +260,7 @@ class SessionService:
             self._compactor.forget_session(each)
             self._traces.forget_exchanges(exchange_ids)
             self._relay.evict_session(each, exchange_ids)
-            self._relay.session_news(user_id, each)
+            self._relay.tell_lists(user_id, each)
 
     async def _branch_ids(self, session_id: str) -> list[str]:
         """The ids of all sessions that descend from this one."""

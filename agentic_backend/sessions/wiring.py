@@ -16,6 +16,7 @@ from agentic_backend.sessions.agents.agent_admin import AgentAdmin
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_wiring import WiredExchanges, wire_exchanges
+from agentic_backend.sessions.list_updates import ListUpdates
 from agentic_backend.sessions.reading.exchange_pages import ExchangePages
 from agentic_backend.sessions.reading.kpi_report import KpiReports
 from agentic_backend.sessions.reading.run_views import RunViews
@@ -26,7 +27,6 @@ from agentic_backend.sessions.reading.usage_reports import UsageReports
 from agentic_backend.sessions.reruns import Reruns
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.session_ends import OnEnded
-from agentic_backend.sessions.session_news import SessionNews
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping, inactivity
@@ -69,7 +69,7 @@ class WiredSessions:
     housekeeping: Housekeeping
     upgrading: Upgrading
     compactor: Compactor
-    news: SessionNews
+    list_updates: ListUpdates
 
 
 def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: None) -> WiredSessions:
@@ -109,14 +109,14 @@ def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: 
         housekeeping=_housekeeping(parts, exchanges, service, sharing, deletions),
         upgrading=Upgrading(parts.instance, store, kpi),
         compactor=services.compactor,
-        news=_session_news(parts),
+        list_updates=_list_updates(parts),
     )
 
 
 def _count_work(parts: ServerParts) -> None:
     """Let the metrics count what is at work in the relay."""
     relay, kpi = parts.relay, parts.kpi
-    kpi.connections.list_followers(lambda: len(relay.list_followers))
+    kpi.connections.list_subscriptions(lambda: len(relay.list_subscriptions))
     kpi.exchanges.at_most(parts.settings.limits.max_running)
     kpi.exchanges.at_work(lambda: relay.began_at)
     kpi.models.at_work(lambda: relay.model_calls_begun_at)
@@ -152,10 +152,10 @@ def _user_deletions(parts: ServerParts, exchanges: WiredExchanges, service: Sess
     return UserDeletions(parts.store, parts.relay, parts.factory, service, exchanges.attachments, forgetting, since)
 
 
-def _session_news(parts: ServerParts) -> SessionNews:
-    news = SessionNews(parts.store, parts.relay.list_followers)
-    parts.relay.on_news = news.heard
-    return news
+def _list_updates(parts: ServerParts) -> ListUpdates:
+    updates = ListUpdates(parts.store, parts.relay.list_subscriptions)
+    parts.relay.on_list_changed = updates.heard
+    return updates
 
 
 def _database_agents(parts: ServerParts) -> DatabaseAgents:
@@ -226,7 +226,7 @@ async def open_sessions(services: WiredSessions, *, alone: bool, sole_server: bo
         running(services.maintenance.run()),
         running(services.housekeeping.run()),
         running(services.upgrading.run()),
-        running(services.news.run()),
+        running(services.list_updates.run()),
         running(services.database_agents.run()),
     ):
         try:

@@ -7,7 +7,7 @@ import pytest
 
 from agentic_backend.errors import Internal
 from agentic_backend.exchange.end.ending import Progress, closing_of_stored, ending_of, left_open
-from agentic_backend.exchange.life import INTERRUPTED, OK, STOPPED, Outcome
+from agentic_backend.exchange.lifecycle import INTERRUPTED, OK, STOPPED, Outcome
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason, Role, TokenUsage, utc_now
 from agentic_backend.protocol.parts import TextPart, ToolCallPart, ToolResultPart, text_of

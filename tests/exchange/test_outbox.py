@@ -13,7 +13,7 @@ from support.failing_store import FailingStore
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.life import Life, Phase
+from agentic_backend.exchange.lifecycle import Lifecycle, Phase
 from agentic_backend.exchange.write.boundary_events import show_end
 from agentic_backend.exchange.write.outbox import Outbox
 from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
@@ -79,8 +79,8 @@ class Delivered:
     ) -> None:
         self.store, self.failing, self.session = store, failing, session
         self.log = ExchangeLog(session.id, "e")
-        self.life = Life()
-        self.outbox = Outbox(writer, self.log, self.life, no_checkpoint)
+        self.lifecycle = Lifecycle()
+        self.outbox = Outbox(writer, self.log, self.lifecycle, no_checkpoint)
 
     async def stored(self) -> list[str]:
         """The texts in the store, in order, after the question."""
@@ -93,7 +93,7 @@ class Delivered:
 
     async def end(self, last: list[CompleteDraft], end: ExchangeEnd) -> None:
         """End as an exchange does: nothing more is accepted, the end is stored, then shown."""
-        self.life.enter(Phase.ENDING)
+        self.lifecycle.enter(Phase.ENDING)
         self.outbox.accept_last(last)
         await self.outbox.write(end)
         show_end(self.log, end, self.log.messages, self.outbox.writer.session)
@@ -119,14 +119,14 @@ async def test_what_needs_no_store_is_shown_at_once(tmp_path: Path) -> None:
     async with aclosing(await delivered(tmp_path)) as it:
         it.outbox.accept([delta("a"), progress("1")])
         assert shown(it.log) == ["delta a", "activity 1"]
-        assert not it.life.wakeup.is_set()
+        assert not it.lifecycle.wakeup.is_set()
 
 
 async def test_a_message_is_shown_only_when_it_is_stored_and_what_follows_waits_for_it(tmp_path: Path) -> None:
     async with aclosing(await delivered(tmp_path)) as it:
         it.outbox.accept([delta("a"), message("a", block=0), delta("b"), progress("1")])
         assert shown(it.log) == ["delta a"]
-        assert it.life.wakeup.is_set()
+        assert it.lifecycle.wakeup.is_set()
         await it.outbox.write()
         assert await it.stored() == ["a"]
         assert shown(it.log) == ["delta a", "stream 1 a", "delta b", "activity 1"]
@@ -191,14 +191,14 @@ async def test_a_session_that_is_gone_shows_nothing_more(tmp_path: Path) -> None
 
 async def test_after_the_last_messages_nothing_is_accepted(tmp_path: Path) -> None:
     async with aclosing(await delivered(tmp_path)) as it:
-        it.life.enter(Phase.ENDING)
+        it.lifecycle.enter(Phase.ENDING)
         it.outbox.accept_last([message("last")])
         it.outbox.accept([delta("late"), message("late")])
         assert it.outbox.seq_after_all == 1
         end = an_end()
         await it.outbox.write(end)
         show_end(it.log, end, it.log.messages, None)
-        it.life.enter(Phase.ENDED)
+        it.lifecycle.enter(Phase.ENDED)
         it.outbox.accept([delta("later")])
         assert shown(it.log) == ["stream 1 last", "final"]
         stored = await it.store.get_exchange("e")
@@ -219,7 +219,7 @@ async def test_the_final_has_all_messages_and_comes_behind_the_error(tmp_path: P
 async def test_a_query_is_placed_from_rank_0_and_stored_nowhere(tmp_path: Path) -> None:
     async with aclosing(await SqliteStore.open(tmp_path / "store.db", timeout_s=10)) as store:
         log = ExchangeLog(None, "q")
-        outbox = Outbox(QueryWriter(store, UsageLedger(store, Prices(), Kpi()), "q"), log, Life(), no_checkpoint)
+        outbox = Outbox(QueryWriter(store, UsageLedger(store, Prices(), Kpi()), "q"), log, Lifecycle(), no_checkpoint)
         outbox.accept([message("one"), delta("x")])
         await outbox.write()
         outbox.accept_last([message("two")])

@@ -16,7 +16,7 @@ from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.exchange.end.closing import Closing
-from agentic_backend.exchange.life import INTERRUPTED
+from agentic_backend.exchange.lifecycle import INTERRUPTED
 from agentic_backend.exchange.write.tool_calls import LONGEST, ToolCalls
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Decision, HumanDecisions

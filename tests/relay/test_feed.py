@@ -333,9 +333,9 @@ async def test_so_many_sessions_are_watched_and_the_first_is_let_go(relay: Relay
     with open_feed(relay, 0.001) as feed:
         for number in range(1_001):
             feed.follow_session(a_session(f"s{number}"), None)
-        assert not relay.watchers.want_exchanges("s0")
-        assert relay.watchers.want_exchanges("s1") and relay.watchers.want_exchanges("s1000")
-    assert not relay.watchers.want_exchanges("s1000")
+        assert not relay.session_subscriptions.want_exchanges("s0")
+        assert relay.session_subscriptions.want_exchanges("s1") and relay.session_subscriptions.want_exchanges("s1000")
+    assert not relay.session_subscriptions.want_exchanges("s1000")
 
 
 async def test_of_a_list_a_slow_client_gets_the_newest_state_of_each_session(relay: Relay) -> None:
@@ -348,8 +348,8 @@ async def test_of_a_list_a_slow_client_gets_the_newest_state_of_each_session(rel
             SessionChanged(session=a_session("s", "Third")),
             SessionDeleted(session_id="t"),
         ):
-            relay.list_followers.tell("ann", told)
-        relay.list_followers.tell("bob", SessionDeleted(session_id="x"))
+            relay.list_subscriptions.tell("ann", told)
+        relay.list_subscriptions.tell("bob", SessionDeleted(session_id="x"))
         events = [await anext(feed) for _ in range(3)]
     assert [event.type for event in events] == ["following_sessions", "session", "session_deleted"]
     assert isinstance(events[1], SessionChanged)
@@ -361,8 +361,8 @@ async def test_a_client_that_misses_too_much_reads_its_list_again(relay: Relay) 
     with open_feed(relay, 0.001) as feed:
         feed.follow_sessions("ann")
         for number in range(1_001):
-            relay.list_followers.tell("ann", SessionDeleted(session_id=str(number)))
-        relay.list_followers.tell("ann", SessionDeleted(session_id="later"))
+            relay.list_subscriptions.tell("ann", SessionDeleted(session_id=str(number)))
+        relay.list_subscriptions.tell("ann", SessionDeleted(session_id="later"))
         events = [await anext(feed) for _ in range(3)]
     assert [event.type for event in events] == ["following_sessions", "following_sessions", "session_deleted"]
-    assert not relay.list_followers.has("ann")
+    assert not relay.list_subscriptions.has("ann")

@@ -24,7 +24,7 @@ from support.log_client import LogClient
 from support.recorded_agents import metric
 
 from agentic_backend.protocol.messages import Session, utc_now
-from agentic_backend.relay.control_messages import Changed, News
+from agentic_backend.relay.control_messages import Changed, ListChanged
 from agentic_backend.relay.log import mirror
 from agentic_backend.relay.zmq import broadcast as zmq_broadcast
 from agentic_backend.relay.zmq.peers import Peers
@@ -109,7 +109,7 @@ async def test_what_is_told_reaches_the_other_and_not_oneself(site: Site) -> Non
     here.broadcast.stop("told")
     here.broadcast.started(a_log("told"))
     here.broadcast.tell(Changed(session=session))
-    here.broadcast.tell(News(user_id="ann", session_id="s"))
+    here.broadcast.tell(ListChanged(user_id="ann", session_id="s"))
     await until(lambda: len(there.listener.told) == 4)
     assert there.listener.told == [
         ("stopped", "told"),

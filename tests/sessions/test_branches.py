@@ -250,7 +250,9 @@ async def test_a_branch_that_is_forked_during_a_deletion_is_told_as_gone(
 
         told: list[str] = []
         monkeypatch.setattr(Attachments, "remove_of_session", forks_first)
-        monkeypatch.setattr(sessions.relay, "on_news", lambda user_id, session_id, ended: told.append(session_id))
+        monkeypatch.setattr(
+            sessions.relay, "on_list_changed", lambda user_id, session_id, ended: told.append(session_id)
+        )
         await sessions.service.delete(USER, root)
         assert set(told[-2:]) == {root, late[0].id}
         assert await sessions.store.real.family(root) == []

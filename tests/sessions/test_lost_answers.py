@@ -12,7 +12,7 @@ from support.sessions import USER, Sessions, events_of, idle_relay, open_session
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.exchange.end.closing import Closing
-from agentic_backend.exchange.life import INTERRUPTED
+from agentic_backend.exchange.lifecycle import INTERRUPTED
 from agentic_backend.kpi import Kpi
 
 

@@ -29,7 +29,7 @@ from agentic_backend.stores.sqlite import SqliteStore
 SECRET = "the secret of the person"
 
 
-class Watcher:
+class Subscriber:
     def __init__(self) -> None:
         self.titles: list[str] = []
 
@@ -43,14 +43,14 @@ class Watcher:
 async def test_the_default_model_names_a_session_once_it_is_answered(tmp_path: Path) -> None:
     model = title_model()
     async with titled_sessions(tmp_path, model) as sessions:
-        watcher = Watcher()
+        subscriber = Subscriber()
         log = await sessions.begin("hello\n  there")
         assert log.session_id is not None
-        sessions.relay.watchers.watch(log.session_id, watcher, exchanges_too=False)
+        sessions.relay.session_subscriptions.add(log.session_id, subscriber, exchanges_too=False)
         [started, *_] = await events_of(log)
         assert started["session"]["title"] == "hello there"
-        await eventually(lambda: watcher.titles)
-        assert watcher.titles == ["A good name"]
+        await eventually(lambda: subscriber.titles)
+        assert subscriber.titles == ["A good name"]
         assert (await sessions.session(log.session_id)).title == "A good name"
     assert model.journal.order == ["token"] * 4 + ["title"], "after the answer, not beside it"
     [[_, prompt]] = model.journal.prompts
@@ -91,13 +91,13 @@ async def test_a_title_loses_against_the_name_that_the_user_has_given(tmp_path: 
     model = title_model()
     model.go_on.clear()
     async with titled_sessions(tmp_path, model) as sessions:
-        watcher = Watcher()
+        subscriber = Subscriber()
         session_id = await answered(sessions)
-        sessions.relay.watchers.watch(session_id, watcher, exchanges_too=False)
+        sessions.relay.session_subscriptions.add(session_id, subscriber, exchanges_too=False)
         await sessions.service.change(USER, session_id, SessionChange(title="The user's name"))
         model.go_on.set()
         await is_titled(sessions, session_id, "The user's name")
-        assert watcher.titles == ["The user's name"]
+        assert subscriber.titles == ["The user's name"]
 
 
 async def test_a_title_comes_too_late_for_a_deleted_session(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.errors import BudgetExceeded
 from agentic_backend.exchange.end.closing import Closing
-from agentic_backend.exchange.life import INTERRUPTED
+from agentic_backend.exchange.lifecycle import INTERRUPTED
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.kpi import Kpi
 from agentic_backend.offline.model import OfflineChatModel

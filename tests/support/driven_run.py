@@ -16,7 +16,7 @@ from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.topics.chat_profiles import BUILT_IN_PROFILES
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
-from agentic_backend.exchange.life import Life, Outcome
+from agentic_backend.exchange.lifecycle import Lifecycle, Outcome
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.background_calls import BackgroundCalls
 from agentic_backend.exchange.run.graph_run import GraphRun
@@ -66,11 +66,11 @@ class DrivenRun:
         self.opening = opening_of(exchange_id)
         start = ExchangeStart(query_record(exchange_id), entry_of(graph), None, self.opening, resume_point)
         self.graph_run = GraphRun(start, self.context, exchange_services(store))
-        self._life = Life()
+        self._lifecycle = Lifecycle()
         self._outbox = Outbox(
             QueryWriter(store, UsageLedger(store, Prices(), Kpi()), exchange_id),
             ExchangeLog(None, exchange_id),
-            self._life,
+            self._lifecycle,
             self._checkpoint_at,
             start.stored,
         )
@@ -78,14 +78,14 @@ class DrivenRun:
     async def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run until it ends or pauses; if `until` holds before, cut it as if its process had died."""
         graph = asyncio.create_task(self.graph_run.run(self._outbox))
-        graph.add_done_callback(lambda _: self._life.wakeup.set())
+        graph.add_done_callback(lambda _: self._lifecycle.wakeup.set())
         async with asyncio.timeout(PATIENCE_S):
             while not graph.done() and not until():
-                self._life.wakeup.clear()
+                self._lifecycle.wakeup.clear()
                 await self._write()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(0.02):
-                        await self._life.wakeup.wait()
+                        await self._lifecycle.wakeup.wait()
             if not graph.done():
                 graph.cancel()
                 await asyncio.wait({graph})

@@ -20,7 +20,7 @@ class ToldListener:
     def changed_elsewhere(self, session: Session) -> None:
         self.told.append(("changed", session))
 
-    def news_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
+    def list_changed_elsewhere(self, user_id: str, session_id: str, ended: ExchangeStatus | None) -> None:
         self.told.append(("news", user_id, session_id, ended))
 
     def agents_changed_elsewhere(self) -> None:

@@ -104,7 +104,7 @@ async def test_the_exchange_ends_and_the_work_goes_on_until_its_result_is_record
             f"Started in the background as {log.exchange_id}" for _ in range(2)
         ]
         told = Told()
-        sessions.relay.watchers.watch(log.session_id or "", told, exchanges_too=False)
+        sessions.relay.session_subscriptions.add(log.session_id or "", told, exchanges_too=False)
         hold.released.set()
         dug, failed = await settled(sessions, log)
         await eventually(lambda: told.sessions)

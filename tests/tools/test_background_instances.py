@@ -110,7 +110,7 @@ async def test_what_a_dead_instance_leaves_is_closed_and_reported(start: Start, 
         await eventually(lambda: hold.held)
         async with start(answering()) as other:
             told = Told()
-            other.relay.watchers.watch(log.session_id or "", told, exchanges_too=False)
+            other.relay.session_subscriptions.add(log.session_id or "", told, exchanges_too=False)
             assert await other.background.close_left(10) == 1
             lost = await record_of(other, log)
             assert (lost.state, lost.error, lost.runs_on) == ("error", LOST, None)

@@ -15,7 +15,7 @@ from agentic_backend.errors import Internal, StoreUnavailable
 from agentic_backend.exchange.end.ending import Ending, Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.end.outages import for_seconds, until_stored
 from agentic_backend.exchange.end.resumable import is_resumable
-from agentic_backend.exchange.life import BLOCKED, Outcome
+from agentic_backend.exchange.lifecycle import BLOCKED, Outcome
 from agentic_backend.exchange.services import OnAnswered
 from agentic_backend.exchange.write.boundary_events import final_of, show_end, show_last
 from agentic_backend.exchange.write.text_gate import TextGate, is_text

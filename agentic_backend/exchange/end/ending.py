@@ -6,7 +6,7 @@ Every end is built here, whether the exchange ran on this instance or was found 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_backend.exchange.life import Outcome
+from agentic_backend.exchange.lifecycle import Outcome
 from agentic_backend.protocol.events import ErrorInfo, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason, MessageMetadata, Role, TokenUsage
 from agentic_backend.protocol.parts import Part, TextPart, ToolCallPart, ToolResultPart

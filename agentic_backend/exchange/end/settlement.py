@@ -18,7 +18,7 @@ from agentic_backend.exchange.end.failure_report import FailureReport
 from agentic_backend.exchange.end.kpis import ExchangeKpis
 from agentic_backend.exchange.end.outages import until_stored
 from agentic_backend.exchange.end.resumable import is_resumable
-from agentic_backend.exchange.life import BLOCKED, Life, Outcome, Phase
+from agentic_backend.exchange.lifecycle import BLOCKED, Lifecycle, Outcome, Phase
 from agentic_backend.exchange.past.recall import Ended
 from agentic_backend.exchange.run.graph_run import GraphRun, StartedRun
 from agentic_backend.exchange.services import ExchangeServices
@@ -43,7 +43,7 @@ class Settlement:
         graph_run: GraphRun,
         outbox: Outbox,
         kpis: ExchangeKpis,
-        life: Life,
+        lifecycle: Lifecycle,
         services: ExchangeServices,
     ) -> None:
         self._start = start
@@ -52,7 +52,7 @@ class Settlement:
         self._outbox = outbox
         """Holds the unwritten messages and the log that shows the end."""
         self._kpis = kpis
-        self._life = life
+        self._lifecycle = lifecycle
         self._services = services
         self._ended = Ended()
         """What the run leaves for the session's next exchange, once it has ended."""
@@ -74,7 +74,7 @@ class Settlement:
 
     async def settle(self, outcome: Outcome, checkpoint: Checkpoint | None) -> None:
         """Store the end, then show it. `checkpoint` replaces the exchange's last one."""
-        self._life.enter(Phase.ENDING)
+        self._lifecycle.enter(Phase.ENDING)
         ending = await self._ending(outcome)
         # The gate has seen all texts of the agent; what is added here is the server's.
         self._outbox.accept_last(ending.drafts)
@@ -82,7 +82,7 @@ class Settlement:
         try:
             await until_stored(
                 lambda: self._outbox.write(ending.end, checkpoint),
-                self._life.while_process_stays,
+                self._lifecycle.while_process_stays,
                 self._services.kpi.dependencies.store_retried,
             )
         except FencedOut:
@@ -94,7 +94,7 @@ class Settlement:
             await self._show(ending.end)
             self._count(ending.end)
             self._remember()
-            self._life.enter(Phase.ENDED)
+            self._lifecycle.enter(Phase.ENDED)
             self.answered(outcome.status)
             self._compact()
 
@@ -110,17 +110,17 @@ class Settlement:
             log.error("exchange failed", exc_info=failure, extra={**self._start.log_fields, "code": Internal.code})
         try:
             # What failed may have come after the end.
-            if not self._life.settled.is_set() and self._outbox.log.final is None:
+            if not self._lifecycle.settled.is_set() and self._outbox.log.final is None:
                 await self._end_from_store(outcome)
             self._kpis.leave()
-            self._life.leave()
+            self._lifecycle.leave()
         except Exception as again:
             self._leave_to_recovery(again)
         return outcome
 
     async def _end_from_store(self, outcome: Outcome) -> None:
-        if self._life.is_open:
-            self._life.enter(Phase.ENDING)
+        if self._lifecycle.is_open:
+            self._lifecycle.enter(Phase.ENDING)
         if self._outbox.writer.session is None:
             self._show_query_end(outcome)
             return
@@ -129,7 +129,7 @@ class Settlement:
         try:
             await until_stored(
                 lambda: self._services.close(record, outcome, self._outbox.log),
-                self._life.while_process_stays,
+                self._lifecycle.while_process_stays,
                 self._services.kpi.dependencies.store_retried,
             )
         except FencedOut:
@@ -168,7 +168,7 @@ class Settlement:
             self._services.ledger.keep(self._outbox.unwritten_trail)
         with suppress(Exception):
             self._kpis.leave()
-        self._life.leave()
+        self._lifecycle.leave()
 
     def answered(self, status: ExchangeStatus) -> None:
         """Tell that the exchange's end or its pause is stored and shown. A query tells nobody."""
@@ -189,7 +189,7 @@ class Settlement:
         try:
             is_stored = await until_stored(
                 lambda: self._services.show_stored(self._outbox.log),
-                self._life.while_process_stays,
+                self._lifecycle.while_process_stays,
                 self._services.kpi.dependencies.store_retried,
             )
         except StoreUnavailable:
@@ -200,7 +200,7 @@ class Settlement:
                 log.info("exchange deleted with its session", extra=self._start.log_fields)
                 request_id, session = self._start.record.request_id, self._outbox.writer.session
                 show_deletion(self._outbox.log, request_id=request_id, usage=usage, session=session)
-        self._life.leave()
+        self._lifecycle.leave()
 
     async def _ending(self, outcome: Outcome) -> Ending:
         started, outbox = self._graph_run.started, self._outbox

@@ -34,7 +34,7 @@ from agentic_backend.policy.session_log import history_compacted
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.protocol.parts import text_of
-from agentic_backend.relay.lull import wait_for_lull
+from agentic_backend.relay.first_tokens import wait_for_first_tokens
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
@@ -51,7 +51,7 @@ _MEASURED = 4_096
 # Nothing is read for who asks again at once, in seconds: that compaction would be abandoned.
 _PAUSE_S = 0.25
 # How long a compaction waits at most for a moment in which no exchange starts, in seconds.
-_LULL_S = 10.0
+_QUIET_S = 10.0
 # So many messages, of so many characters, are counted in the event loop; more in a thread.
 _FEW, _SHORT = 64, 256 * 1024
 _CACHED_BYTES = 16 * 1024 * 1024
@@ -256,7 +256,7 @@ class Compactor:
     async def _compact(self, session: SessionRecord, profile_name: str, payer: Payer) -> None:
         try:
             await asyncio.sleep(_PAUSE_S)
-            await wait_for_lull(self._relay, _LULL_S)
+            await wait_for_first_tokens(self._relay, _QUIET_S)
             await self.compact(session, profile_name, payer)
         except asyncio.CancelledError:
             self._kpi.sessions.compacted("abandoned")

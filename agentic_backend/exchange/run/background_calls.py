@@ -1,7 +1,7 @@
 """BackgroundCalls: the work of tools that goes on after their calls are acknowledged.
 
 One per process; it owns the tasks, bounds them in number and time, and cancels and awaits them in `aclose`. A work's
-result goes into the record of its call, once its exchange stores nothing more; then the session's watchers are told,
+result goes into the record of its call, once its exchange stores nothing more; then the session's subscribers are told,
 and the session's next prompt says so (see background_reports). The record names the instance that runs the work: what a
 crash has cut is closed by another instance, or by the same one after its restart.
 """
@@ -165,7 +165,7 @@ class BackgroundCalls:
             return _Outcome("error", "The tool failed.")
 
     async def _settle(self, call: _Call | ToolCallRecord, outcome: _Outcome) -> None:
-        """Store how `call` has ended, and tell the session's watchers."""
+        """Store how `call` has ended, and tell the session's subscribers."""
         record = await until_stored(lambda: self._pending_record(call), for_seconds(_STORES_FOR_S), self._retried)
         if record is None:
             # Deleted with its session, or closed already.

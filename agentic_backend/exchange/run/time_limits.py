@@ -1,4 +1,4 @@
-"""Patience: how long an exchange may run, and how long its graph may be silent. Pure: times are passed in, in seconds
+"""TimeLimits: how long an exchange may run, and how long its graph may be silent. Pure: times are passed in, in seconds
 of one clock.
 """
 
@@ -12,7 +12,7 @@ from agentic_backend.streaming.model.in_flight import InFlight, Kind, Work
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TimeLimits:
     """The limits of time of one agent, in seconds."""
 
     agent: str

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from agentic_backend.exchange.life import STOPPED, Life
+from agentic_backend.exchange.lifecycle import STOPPED, Lifecycle
 from agentic_backend.exchange.write.kept_activities import KeptActivities
 from agentic_backend.exchange.write.text_gate import TextGate
 from agentic_backend.exchange.write.tool_calls import ToolCalls
@@ -33,7 +33,7 @@ class Outbox:
         self,
         writer: ExchangeWriter,
         log: ExchangeLog,
-        life: Life,
+        lifecycle: Lifecycle,
         checkpoint_at: Callable[[ToolCallPart | ToolResultPart], Awaitable[Checkpoint | None]],
         stored: Sequence[MessageRecord] = (),
         tool_calls: ToolCalls | None = None,
@@ -53,7 +53,7 @@ class Outbox:
         """The log that shows clients stored messages and new text."""
         self.stored = list(stored)
         """The exchange's stored messages."""
-        self._life = life
+        self._lifecycle = lifecycle
         """Decides whether drafts are accepted; its `wakeup` is set when a draft waits."""
         self._checkpoint_at = checkpoint_at
         self._tool_calls = tool_calls
@@ -75,14 +75,14 @@ class Outbox:
 
         Drafts that come while the exchange ends are dropped.
         """
-        if not self._life.is_open:
+        if not self._lifecycle.is_open:
             return
         for draft in drafts:
             if self.gate is not None and isinstance(draft, TextDraft) and self.gate.hides_text:
                 continue
             if self._waiting or isinstance(draft, CompleteDraft):
                 self._add(draft)
-                self._life.wakeup.set()
+                self._lifecycle.wakeup.set()
             else:
                 if isinstance(draft, ActivityDraft):
                     self.record(self._kept(draft, self.log.next_place()["seq"]))
@@ -121,7 +121,7 @@ class Outbox:
 
     def _let_trail_be_due(self) -> None:
         self._until_due, self._trail_is_due = None, True
-        self._life.wakeup.set()
+        self._lifecycle.wakeup.set()
 
     @property
     def unwritten_trail(self) -> list[TrailRecord]:
@@ -151,7 +151,7 @@ class Outbox:
         """
         while self.gate is not None and self._passed < len(self._waiting):
             draft = self._waiting[self._passed]
-            if self._life.cancelled is STOPPED and self.gate.drops(draft):
+            if self._lifecycle.cancelled is STOPPED and self.gate.drops(draft):
                 del self._waiting[self._passed]
                 continue
             before = list(self._waiting)[: self._passed]
@@ -168,7 +168,7 @@ class Outbox:
         if within_s is not None or not gate.looks_at(draft):
             passed: Draft | None = await gate.passed(draft, rank, within_s, trail)
         else:
-            passed = await self._life.unless_hurried(gate.passed(draft, rank, None, trail))
+            passed = await self._lifecycle.unless_hurried(gate.passed(draft, rank, None, trail))
         if passed is not None:
             self._trail += trail
         return passed
@@ -176,9 +176,9 @@ class Outbox:
     @property
     def _last_review_s(self) -> float | None:
         """The most that modules may take for a text; None: as long as their settings allow."""
-        if self._life.process_goes.is_set():
+        if self._lifecycle.process_goes.is_set():
             return _REVIEW_WHILE_PROCESS_GOES_S
-        return _REVIEW_AFTER_STOP_S if self._life.is_hurried else None
+        return _REVIEW_AFTER_STOP_S if self._lifecycle.is_hurried else None
 
     async def write(self, end: ExchangeEnd | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Store all waiting drafts in one step with `end`, `checkpoint` and the trail, then show them in order.

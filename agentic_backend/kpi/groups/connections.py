@@ -58,7 +58,7 @@ class ConnectionMetrics:
         """A TCP connection was dropped before it sent a request."""
         self._dropped.labels(reason).inc()
 
-    def list_followers(self, count: Callable[[], int]) -> None:
+    def list_subscriptions(self, count: Callable[[], int]) -> None:
         """`count` tells how many clients follow the sessions of their user now."""
         self._list_followers.set_function(count)
 

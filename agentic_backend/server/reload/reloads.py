@@ -98,7 +98,7 @@ class Reloads:
             await application.database_agents.refresh_if_possible(anew=True)
         if self._on_save:
             # The pages of an author read the agents again; after a SIGHUP, many would read at once.
-            application.relay.list_followers.missed()
+            application.relay.list_subscriptions.missed()
         await application.factory.teardown_agents(outdated)
 
     async def _read(self) -> Reread:

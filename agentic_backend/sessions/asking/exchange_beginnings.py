@@ -22,7 +22,7 @@ from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions
 from agentic_backend.sessions.asking.attached import Attached
 from agentic_backend.sessions.asking.opening_review import Opening, OpeningReview
-from agentic_backend.sessions.asking.quitting import Farewell, asks_to_quit
+from agentic_backend.sessions.asking.quitting import QuitAgent, asks_to_quit
 from agentic_backend.sessions.asking.titles import provisional_title
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.sessions.asking.user_limits import UserLimits
@@ -45,7 +45,7 @@ class ExchangeBeginnings:
         recovery: Recovery,
         user_limits: UserLimits,
         ends: SessionEnds,
-        farewell: Farewell,
+        quit_agent: QuitAgent,
         attachments: Attachments,
         waiting: WaitingExchanges,
     ) -> None:
@@ -61,7 +61,7 @@ class ExchangeBeginnings:
         self._recovery = recovery
         self._user_limits = user_limits
         self._ends = ends
-        self._farewell = farewell
+        self._quit_agent = quit_agent
         self._attachments = attachments
         self._waiting = waiting
 
@@ -144,7 +144,7 @@ class ExchangeBeginnings:
         """The start of an exchange that has begun in the store. The word "quit" completes its session."""
         agent = found.agent
         if asks_to_quit(opening.parts):
-            session, agent = await self._ends.end(session.id, EndReason.QUIT, user), self._farewell.agent(agent)
+            session, agent = await self._ends.end(session.id, EndReason.QUIT, user), self._quit_agent.agent(agent)
         return ExchangeStart(record, agent, session, opening, effective=found.effective, for_author=user.sees_details)
 
     async def _tell_family(self, session: SessionRecord) -> None:

@@ -18,7 +18,7 @@ def asks_to_quit(parts: Sequence[Part]) -> bool:
     return len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].text.strip().casefold() == _QUIT
 
 
-class Farewell:
+class QuitAgent:
     def __init__(self, text: str) -> None:
         async def answer(state: MessagesState) -> dict[str, Any]:
             return {"messages": [AIMessage(text)]}
@@ -28,6 +28,6 @@ class Farewell:
     def agent(self, agent: CatalogAgent) -> CatalogAgent:
         """What answers in the place of `agent`, under its id."""
         settings = AgentSettings(
-            id=agent.settings.id, class_path=f"{__name__}:Farewell", store="none", chat=AgentChat(history_exchanges=0)
+            id=agent.settings.id, class_path=f"{__name__}:QuitAgent", store="none", chat=AgentChat(history_exchanges=0)
         )
         return CatalogAgent(settings, self._graph)

@@ -1,7 +1,7 @@
 """Titles: names sessions with a model, in the background, once their exchanges are answered.
 
-Naming takes what answers leave: it waits in a bounded queue, and begins only in a lull (no exchange waits for its first
-token), while fewer titles than a tenth of the running model calls are asked for (one may always be). What is lost, with
+Naming takes what answers leave: it waits in a bounded queue, and begins only while no exchange waits for its first
+token and fewer titles than a tenth of the running model calls are asked for (one may always be). What is lost, with
 the queue, the process or a failure of the model, is named after the session's next exchange, on whichever instance: the
 store knows which sessions have no name.
 
@@ -26,7 +26,7 @@ from agentic_backend.modules.placeholders import shows_placeholder
 from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger
 from agentic_backend.protocol.parts import Part, TextPart, text_of
-from agentic_backend.relay.lull import wait_for_lull
+from agentic_backend.relay.first_tokens import wait_for_first_tokens
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import ExchangeRecord, MessageRecord, SessionRecord
@@ -51,7 +51,7 @@ _MOST_TOKENS = 200
 _MODEL_CALLS_PER_TITLE = 10
 _WAITING_AT_MOST = 1_000
 # How long a title waits at most for a moment in which no exchange starts, in seconds.
-_LULL_S = 10.0
+_QUIET_S = 10.0
 
 
 def provisional_title(message: str) -> str:
@@ -162,7 +162,7 @@ class Titles:
     async def _name(self, session_id: str, opening: _Opening) -> None:
         outcome = "failed"
         try:
-            await wait_for_lull(self._relay, _LULL_S)
+            await wait_for_first_tokens(self._relay, _QUIET_S)
             async with served_timeout(self._timeout_s):
                 outcome = await self._rename(session_id, opening)
         except AgenticError as error:

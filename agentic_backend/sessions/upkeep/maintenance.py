@@ -18,7 +18,7 @@ from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.reading.exchange_views import ExchangeViews
-from agentic_backend.sessions.upkeep.liveness import Census
+from agentic_backend.sessions.upkeep.liveness import Liveness
 from agentic_backend.sessions.upkeep.partial_texts import PartialTexts
 from agentic_backend.sessions.upkeep.recovery import Recovery
 from agentic_backend.sessions.waiting.waiting_exchanges import WaitingExchanges
@@ -63,7 +63,7 @@ class Maintenance:
         self._kpi = kpi
         self._look_at_deletions = look_at_deletions
         self._look_every_s = min(_LOOK_EVERY_S, instance.lease_s / 3)
-        self._census = Census(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
+        self._liveness = Liveness(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
         self._living: set[str] = set()
         """The other instances that were not dead at the last look."""
         self._looks = 0
@@ -138,8 +138,8 @@ class Maintenance:
         for record in running:
             # An instance of an earlier version has no counter; it extends the deadlines of its exchanges instead.
             signs.setdefault(_key(record, others), record.deadline)
-        self._census.look(signs)
-        left = [record for record in running if self._census.is_dead(_key(record, others))]
+        self._liveness.look(signs)
+        left = [record for record in running if self._liveness.is_dead(_key(record, others))]
         for record in left:
             # It may have started here since the query.
             if self._relay.is_left(record.id):
@@ -147,7 +147,7 @@ class Maintenance:
         await self._forget_dead(others, {record.owner for record in running})
 
     async def _forget_dead(self, beats: Mapping[str, int], owners: Collection[str | None]) -> None:
-        dead = {instance_id for instance_id in beats if self._census.is_dead(instance_id)}
+        dead = {instance_id for instance_id in beats if self._liveness.is_dead(instance_id)}
         # An instance that lived at the last look was excluded from the query, so it may still own exchanges.
         for instance_id in dead - self._living - set(owners):
             await self._store.forget_instance(instance_id, beats[instance_id])
@@ -191,7 +191,7 @@ class Maintenance:
 
 
 def _key(record: ExchangeRecord, beats: Collection[str]) -> str:
-    """The exchange's key in the census: its owner or, if that has no beat, its own id."""
+    """The key by which the exchange's liveness is seen: its owner or, if that has no beat, its own id."""
     return record.owner if record.owner is not None and record.owner in beats else record.id
 
 

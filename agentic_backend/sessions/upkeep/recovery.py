@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.end.closing import Closing
-from agentic_backend.exchange.life import INTERRUPTED, Outcome
+from agentic_backend.exchange.lifecycle import INTERRUPTED, Outcome
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import FencedOut
 from agentic_backend.stores.records import ExchangeRecord

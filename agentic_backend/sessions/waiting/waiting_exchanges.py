@@ -15,7 +15,7 @@ from agentic_backend.errors import AgentNotFound, ApprovalNotFound, CheckpointMi
 from agentic_backend.exchange.end.closing import Closing
 from agentic_backend.exchange.end.outages import Result, for_seconds, until_stored
 from agentic_backend.exchange.launcher import ExchangeLauncher
-from agentic_backend.exchange.life import STOPPED
+from agentic_backend.exchange.lifecycle import STOPPED
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart, ResumePoint
 from agentic_backend.exchange.write.boundary_events import show_waiting

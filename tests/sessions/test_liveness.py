@@ -1,22 +1,22 @@
-"""Census: who lives, by signs that change and the observer's own clock."""
+"""Liveness: who lives, by signs that change and the observer's own clock."""
 
-from agentic_backend.sessions.upkeep.liveness import Census
+from agentic_backend.sessions.upkeep.liveness import Liveness
 
 LEASE_S, GAP_S = 15.0, 2.0
 
 
 class Observer:
-    """A census whose clock the test moves."""
+    """A Liveness whose clock the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.census = Census(LEASE_S, GAP_S, lambda: self.now)
+        self.liveness = Liveness(LEASE_S, GAP_S, lambda: self.now)
 
     def look(self, after_s: float, **signs: object) -> list[str]:
         """Who is dead after a look at these signs."""
         self.now += after_s
-        self.census.look(signs)
-        return [key for key in signs if self.census.is_dead(key)]
+        self.liveness.look(signs)
+        return [key for key in signs if self.liveness.is_dead(key)]
 
 
 def test_whose_sign_stands_still_for_a_lease_is_dead() -> None:
@@ -56,7 +56,7 @@ def test_who_was_away_is_new() -> None:
     observer = Observer()
     for _ in range(8):
         observer.look(GAP_S, one=1)
-    assert observer.census.is_dead("one") is False and observer.look(1, one=1) == ["one"]
+    assert observer.liveness.is_dead("one") is False and observer.look(1, one=1) == ["one"]
     observer.look(1)
-    assert not observer.census.is_dead("one")
+    assert not observer.liveness.is_dead("one")
     assert observer.look(1, one=1) == []

@@ -1,4 +1,4 @@
-"""Life: the phase of an exchange while this process runs it, and its cancellation.
+"""Lifecycle: the phase of an exchange while this process runs it, and its cancellation.
 
 Owned by its exchange. Every change of phase goes through `enter`, which checks the transition. `cancel` only records a
 cancellation: the exchange's own task acts on it.
@@ -65,7 +65,7 @@ _NEXT: Mapping[Phase, frozenset[Phase]] = {
 }
 
 
-class Life:
+class Lifecycle:
     def __init__(self) -> None:
         self.phase = Phase.RUNNING
         """The current phase; only `enter` changes it."""

@@ -10,11 +10,11 @@ from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.protocol.events import SessionChanged, SessionDeleted
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions import session_news
+from agentic_backend.sessions import list_updates
 from agentic_backend.stores.base import SessionChange
 
 
-class Follower:
+class Subscriber:
     def __init__(self) -> None:
         self.told: list[SessionChanged | SessionDeleted] = []
         self.misses = 0
@@ -37,48 +37,48 @@ async def sessions(tmp_path: Path) -> AsyncIterator[Sessions]:
 
 
 @pytest.fixture
-def follower(sessions: Sessions) -> Follower:
-    follower = Follower()
-    sessions.relay.list_followers.add(USER.id, follower)
-    return follower
+def subscriber(sessions: Sessions) -> Subscriber:
+    subscriber = Subscriber()
+    sessions.relay.list_subscriptions.add(USER.id, subscriber)
+    return subscriber
 
 
-async def test_an_outage_of_the_store_delays_what_is_told(sessions: Sessions, follower: Follower) -> None:
+async def test_an_outage_of_the_store_delays_what_is_told(sessions: Sessions, subscriber: Subscriber) -> None:
     session = await sessions.service.open(USER, "echo", "First", None)
-    await eventually(lambda: follower.told)
+    await eventually(lambda: subscriber.told)
     with sessions.store.away("get_session"):
         for title in ("Second", "Third"):
             await sessions.store.real.change_session(session.id, SessionChange(title=title))
-            sessions.relay.session_news(USER.id, session.id, ExchangeStatus.ERROR if title == "Second" else None)
+            sessions.relay.tell_lists(USER.id, session.id, ExchangeStatus.ERROR if title == "Second" else None)
         await asyncio.sleep(0)
-        assert follower.titles == ["First"]
-    await eventually(lambda: len(follower.told) == 2)
-    last = follower.told[-1]
+        assert subscriber.titles == ["First"]
+    await eventually(lambda: len(subscriber.told) == 2)
+    last = subscriber.told[-1]
     assert isinstance(last, SessionChanged)
     assert (last.session.title, last.status) == ("Third", ExchangeStatus.ERROR)
 
 
 async def test_a_failure_costs_one_look_at_the_list_and_no_later_news(
-    sessions: Sessions, follower: Follower, monkeypatch: pytest.MonkeyPatch
+    sessions: Sessions, subscriber: Subscriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(session_news, "statuses_of", None)
+        broken.setattr(list_updates, "statuses_of", None)
         session = await sessions.service.open(USER, "echo", "First", None)
-        await eventually(lambda: follower.misses)
-    assert follower.told == []
+        await eventually(lambda: subscriber.misses)
+    assert subscriber.told == []
     await sessions.store.real.change_session(session.id, SessionChange(title="Second"))
-    sessions.relay.session_news(USER.id, session.id)
-    await eventually(lambda: follower.told)
-    assert follower.titles == ["Second"]
+    sessions.relay.tell_lists(USER.id, session.id)
+    await eventually(lambda: subscriber.told)
+    assert subscriber.titles == ["Second"]
 
 
-async def test_a_session_that_is_anothers_is_told_as_gone(sessions: Sessions, follower: Follower) -> None:
+async def test_a_session_that_is_anothers_is_told_as_gone(sessions: Sessions, subscriber: Subscriber) -> None:
     """A message between instances names the user; the store decides whose a session is."""
     session = await sessions.service.open(USER, "echo", "Mine", None)
-    await eventually(lambda: follower.told)
-    stranger = Follower()
-    sessions.relay.list_followers.add("mallory", stranger)
-    sessions.relay.news_elsewhere("mallory", session.id, None)
+    await eventually(lambda: subscriber.told)
+    stranger = Subscriber()
+    sessions.relay.list_subscriptions.add("mallory", stranger)
+    sessions.relay.list_changed_elsewhere("mallory", session.id, None)
     await eventually(lambda: stranger.told)
     assert stranger.told == [SessionDeleted(session_id=session.id)]
 
@@ -86,21 +86,21 @@ async def test_a_session_that_is_anothers_is_told_as_gone(sessions: Sessions, fo
 async def test_without_a_follower_nothing_is_read(sessions: Sessions) -> None:
     session = await sessions.service.open(USER, "echo", "Unheard", None)
     with sessions.store.away("get_session"):
-        sessions.relay.session_news(USER.id, session.id)
+        sessions.relay.tell_lists(USER.id, session.id)
         await asyncio.sleep(0)
-    follower = Follower()
-    sessions.relay.list_followers.add(USER.id, follower)
-    sessions.relay.session_news(USER.id, session.id)
-    await eventually(lambda: follower.told)
-    assert len(follower.told) == 1
+    subscriber = Subscriber()
+    sessions.relay.list_subscriptions.add(USER.id, subscriber)
+    sessions.relay.tell_lists(USER.id, session.id)
+    await eventually(lambda: subscriber.told)
+    assert len(subscriber.told) == 1
 
 
 async def test_too_many_changes_make_followers_read_their_lists_again(
-    sessions: Sessions, follower: Follower, monkeypatch: pytest.MonkeyPatch
+    sessions: Sessions, subscriber: Subscriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_news, "_UNREAD_AT_MOST", 5)
+    monkeypatch.setattr(list_updates, "_UNREAD_AT_MOST", 5)
     for number in range(6):
-        sessions.relay.session_news(USER.id, f"session {number}")
-    assert follower.misses == 1
+        sessions.relay.tell_lists(USER.id, f"session {number}")
+    assert subscriber.misses == 1
     await sessions.service.open(USER, "echo", "After it", None)
-    await eventually(lambda: follower.titles == ["After it"])
+    await eventually(lambda: subscriber.titles == ["After it"])

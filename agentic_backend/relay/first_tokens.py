@@ -1,4 +1,4 @@
-"""A lull: a time in which no exchange of this process waits for its first token.
+"""Waits for a moment in which no exchange of this process waits for its first token.
 
 Work that nobody waits for is done then: on a busy event loop it would come between a person's ask and the answer.
 """
@@ -7,12 +7,12 @@ import asyncio
 
 from agentic_backend.relay.relay import Relay
 
-# How often a task looks whether there is a lull, in seconds.
+# How often a task looks whether there is such a moment, in seconds.
 _EVERY_S = 0.05
 
 
-async def wait_for_lull(relay: Relay, longest_s: float) -> None:
-    """Wait for the next lull, for at most `longest_s` seconds."""
+async def wait_for_first_tokens(relay: Relay, longest_s: float) -> None:
+    """Wait until no exchange waits for its first token, for at most `longest_s` seconds."""
     clock = asyncio.get_running_loop().time
     gives_up_at = clock() + longest_s
     while relay.awaits_first_token and clock() < gives_up_at:

@@ -1,18 +1,18 @@
-"""Patience: which limit of time a silent graph reaches first."""
+"""TimeLimits: which limit of time a silent graph reaches first."""
 
 from uuid import UUID
 
 from agentic_backend.agents.catalog.catalog import AgentLimits, AgentSettings
 from agentic_backend.config.topics.limits import LimitsSettings
-from agentic_backend.exchange.run.time_limits import Patience
+from agentic_backend.exchange.run.time_limits import TimeLimits
 from agentic_backend.streaming.model.in_flight import InFlight, Kind
 
 NODE, OTHER_NODE, TOOL, MODEL = (UUID(int=number) for number in range(4))
-PATIENCE = Patience("desk", silence_s=10, tool_s=60, run_s=100)
+LIMITS = TimeLimits("desk", silence_s=10, tool_s=60, run_s=100)
 
 
 def ends(in_flight: InFlight, open_call: str | None = None, last_sign: float = 0) -> tuple[float, str]:
-    at, error = PATIENCE.next_end(in_flight, open_call, last_sign)
+    at, error = LIMITS.next_end(in_flight, open_call, last_sign)
     return at, error.content.partition(": ")[2] or error.code
 
 
@@ -26,9 +26,9 @@ def at_work(*work: tuple[UUID, UUID | None, Kind, str, float], is_called: bool =
 def test_an_entry_s_limits_come_before_the_server_s() -> None:
     limits = LimitsSettings(model_timeout_s=1, tool_timeout_s=2, run_timeout_s=3)
     plain = AgentSettings(id="desk", class_path="m:n")
-    assert Patience.of(plain, limits) == Patience("desk", silence_s=1, tool_s=2, run_s=3)
+    assert TimeLimits.of(plain, limits) == TimeLimits("desk", silence_s=1, tool_s=2, run_s=3)
     own = AgentSettings(id="desk", class_path="m:n", limits=AgentLimits(silence_s=4, tool_s=5, run_s=6))
-    assert Patience.of(own, limits) == Patience("desk", silence_s=4, tool_s=5, run_s=6)
+    assert TimeLimits.of(own, limits) == TimeLimits("desk", silence_s=4, tool_s=5, run_s=6)
 
 
 def test_silence_is_that_of_the_graph_or_of_a_node_or_of_a_model() -> None:

@@ -1,4 +1,4 @@
-"""Lull: what nobody waits for waits until no exchange waits for its first token, though not for long."""
+"""wait_for_first_tokens: other work waits while an exchange waits for its first token, though not for long."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from support.scripted_run import ScriptedRun
 from support.sessions import idle_relay
 
 from agentic_backend.relay import relay as relay_module
-from agentic_backend.relay.lull import wait_for_lull
+from agentic_backend.relay.first_tokens import wait_for_first_tokens
 from agentic_backend.relay.relay import Relay
 
 LONG_S = 30.0
@@ -23,18 +23,18 @@ def test_what_runs_longer_than_this_does_not_wait_for_the_process() -> None:
     assert relay_module._STARTS_WITHIN_S < LONG_S
 
 
-async def test_there_is_a_lull_where_nothing_runs() -> None:
+async def test_nothing_is_waited_for_where_nothing_runs() -> None:
     relay = idle_relay()
     assert not relay.awaits_first_token
-    await ends_soon(asyncio.create_task(wait_for_lull(relay, LONG_S)))
+    await ends_soon(asyncio.create_task(wait_for_first_tokens(relay, LONG_S)))
 
 
 @pytest.mark.parametrize("how", ["speaks", "ends", "stays silent"])
-async def test_a_lull_comes_once_each_exchange_has_spoken_or_ended_or_takes_long(how: str) -> None:
+async def test_the_wait_ends_once_each_exchange_has_spoken_or_ended_or_takes_long(how: str) -> None:
     relay = idle_relay()
     spoken, silent = ScriptedRun.begin(relay, "e1"), ScriptedRun.begin(relay, "e2", "s2")
     spoken.has_spoken = True
-    waiting = asyncio.create_task(wait_for_lull(relay, LONG_S))
+    waiting = asyncio.create_task(wait_for_first_tokens(relay, LONG_S))
     await asyncio.sleep(0.2)
     assert not waiting.done() and relay.awaits_first_token
     if how == "speaks":
@@ -56,7 +56,7 @@ async def test_what_is_being_admitted_waits_for_its_first_token() -> None:
         await admitted.wait()
 
     admission = relay.admit("ann", begin)
-    waiting = asyncio.create_task(wait_for_lull(relay, LONG_S))
+    waiting = asyncio.create_task(wait_for_first_tokens(relay, LONG_S))
     await asyncio.sleep(0.2)
     assert not waiting.done()
     admitted.set()
@@ -64,19 +64,19 @@ async def test_what_is_being_admitted_waits_for_its_first_token() -> None:
     await ends_soon(waiting)
 
 
-async def test_nothing_waits_longer_for_a_lull_than_it_wants() -> None:
+async def test_nothing_waits_longer_than_it_wants() -> None:
     relay = idle_relay()
     run = ScriptedRun.begin(relay, "e1")
-    await ends_soon(asyncio.create_task(wait_for_lull(relay, 0.1)))
+    await ends_soon(asyncio.create_task(wait_for_first_tokens(relay, 0.1)))
     assert relay.awaits_first_token
     run.finish()
     await relay.aclose()
 
 
-async def test_a_shutdown_does_not_wait_for_a_lull() -> None:
+async def test_a_shutdown_does_not_wait_for_first_tokens() -> None:
     relay: Relay = idle_relay()
     run = ScriptedRun.begin(relay, "e1")
-    waiting = relay.spawn(wait_for_lull(relay, LONG_S))
+    waiting = relay.spawn(wait_for_first_tokens(relay, LONG_S))
     await asyncio.sleep(0)
     run.task_may_end.set()
     async with asyncio.timeout(5):

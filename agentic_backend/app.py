@@ -48,7 +48,7 @@ from agentic_backend.stores.base import Store
 from agentic_backend.stores.observing import ignore
 from agentic_backend.stores.opening import open_store, sqlite_file
 from agentic_backend.stores.protocol.items import ItemBounds
-from agentic_backend.stores.sqlite.pages import PagesWatch, watched_pages
+from agentic_backend.stores.sqlite.page_check import PagesWatch, watched_pages
 from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.telemetry import LogTail
 from agentic_backend.tools.standard_tools import standard_tools

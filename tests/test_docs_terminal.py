@@ -11,7 +11,7 @@ from support.process_agents import write_catalog
 from support.terminal_chat import PATIENCE_S, chat_environment
 
 from agentic_backend.terminal.command import add_arguments
-from agentic_backend.terminal.commands import HELP
+from agentic_backend.terminal.typed_commands import HELP
 
 PAGE = (DOCS / "terminal.md").read_text()
 EXAMPLES = [block.text for block in blocks(DOCS / "terminal.md")]

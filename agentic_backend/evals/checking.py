@@ -10,7 +10,7 @@ import re2  # type: ignore[import-untyped]
 from agentic_backend.evals.eval_file import Checks, ToolCalled
 from agentic_backend.evals.observation import Observation
 from agentic_backend.evals.results import CheckResult
-from agentic_backend.sessions.waiting.input_schema import TooManySteps, mismatch
+from agentic_backend.sessions.waiting.input_check import TooManySteps, mismatch
 
 _EXCERPT = 200
 _FENCED = re.compile(r"\s*```\w*\n(?P<inside>.*?)\n?```\s*", re.DOTALL)

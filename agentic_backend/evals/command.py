@@ -19,9 +19,9 @@ from agentic_backend.evals.eval_file import Evals, read_evals
 from agentic_backend.evals.judge import Judge
 from agentic_backend.evals.junit import junit_of
 from agentic_backend.evals.progress import Progress
+from agentic_backend.evals.report import comparison_lines, lines_of
 from agentic_backend.evals.results import CaseResult, Results, read_results
 from agentic_backend.evals.runner import EvalRunner
-from agentic_backend.evals.table import comparison_lines, lines_of
 from agentic_backend.evals.target import own_server, running_server
 from agentic_backend.loop.event_loop import command_loop, is_code_left, run_until_ended
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule

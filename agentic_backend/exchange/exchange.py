@@ -19,7 +19,7 @@ from agentic_backend.errors import (
     LimitReached,
     StoreUnavailable,
 )
-from agentic_backend.exchange.end.kpis import ExchangeKpis
+from agentic_backend.exchange.end.measurement import ExchangeMeasurement
 from agentic_backend.exchange.end.outages import until_stored
 from agentic_backend.exchange.end.settlement import Settlement
 from agentic_backend.exchange.lifecycle import (
@@ -108,7 +108,7 @@ class Exchange:
         self._is_checked = modules is not None and (modules.has(Point.AFTER_AI) or modules.has(Point.TOOL_RESULT))
         """Whether modules look at what models or tools say: after their calls, so that spans of these can't have it."""
         self.began_at = time.monotonic()
-        self._kpis = ExchangeKpis(services.kpi, start.record, graph_run)
+        self._kpis = ExchangeMeasurement(services.kpi, start.record, graph_run)
         self._settlement = Settlement(start, graph_run, self._outbox, self._kpis, self._lifecycle, services)
         """Ends the exchange once the graph has ended."""
         self._clock = asyncio.get_running_loop().time

@@ -13,7 +13,7 @@ from agentic_backend.exchange.lifecycle import Outcome
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.past.recall import Recall
 from agentic_backend.exchange.run.background_calls import BackgroundCalls
-from agentic_backend.exchange.run.recent_traces import RunTraces
+from agentic_backend.exchange.run.recent_traces import RecentTraces
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
@@ -57,7 +57,7 @@ class ExchangeServices:
     """Ends an exchange that runs here with what is stored of it, and the unfinished texts of its log. See Closing."""
     on_answered: OnAnswered
     """Called for each exchange of a session when its end or its pause is stored."""
-    traces: RunTraces = field(default_factory=RunTraces)
+    traces: RecentTraces = field(default_factory=RecentTraces)
     """The steps of the last runs that authors asked for."""
     tracing: Tracing = field(default_factory=Tracing)
     turns: StreamTurns = field(default_factory=StreamTurns)

@@ -1,7 +1,7 @@
 """Relay: owns the task of every exchange that runs here, admits new ones, and ends them when the process shuts down.
 
 An exchange belongs to its session, not to a connection: connections come and go, and read its log. The broadcast fills
-the logs of exchanges on other instances. The relay also holds the logs (`ExchangeLogs`), the subscriptions of feeds
+the logs of exchanges on other instances. The relay also holds the logs (`LogRegistry`), the subscriptions of feeds
 (`SessionSubscriptions`, `ListSubscriptions`) and the shutdown of connections (`Drain`).
 """
 
@@ -20,7 +20,7 @@ from agentic_backend.relay.broadcast import Broadcast
 from agentic_backend.relay.control_messages import AgentsChanged, Changed, ListChanged
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.log.exchange_log import ExchangeLog
-from agentic_backend.relay.log.log_registry import ExchangeLogs
+from agentic_backend.relay.log.log_registry import LogRegistry
 from agentic_backend.relay.running_exchange import RunningExchange
 from agentic_backend.relay.subscriptions import ListSubscriptions, SessionSubscriptions
 from agentic_backend.tracing.spans import context_of_call
@@ -65,7 +65,7 @@ class Relay:
         """The exchange that was started last in each session, by session id."""
         self._claims: Counter[str] = Counter()
         """How often each exchange is being claimed at the moment, by exchange id."""
-        self._logs = ExchangeLogs(
+        self._logs = LogRegistry(
             keep_ended_bytes=keep_ended_bytes,
             keep_ended_s=keep_ended_s,
             names=_NAMES + max_running,

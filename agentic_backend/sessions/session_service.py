@@ -15,7 +15,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.topics.chat_profiles import ChatProfiles, CurrentProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.past.compactor import Compactor
-from agentic_backend.exchange.run.recent_traces import RunTraces
+from agentic_backend.exchange.run.recent_traces import RecentTraces
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
@@ -66,7 +66,7 @@ class SessionService:
         modules: ModuleSupervisor,
         kpi: Kpi,
         attachments: Attachments,
-        traces: RunTraces,
+        traces: RecentTraces,
     ) -> None:
         self._store = store
         self._agents = agents

@@ -12,13 +12,13 @@ from typing import NoReturn
 
 from agentic_backend.client import Chat, ChatError, Unreachable, connect
 from agentic_backend.client.tokens import TokenSource, token_of_environment
-from agentic_backend.terminal.commands import Commands, Quit, UnknownAgent
 from agentic_backend.terminal.connection_notes import ConnectionNotes
 from agentic_backend.terminal.conversation import Conversation
 from agentic_backend.terminal.embedded_server import CannotServe, EmbeddedServer
 from agentic_backend.terminal.keyboard import Keyboard
 from agentic_backend.terminal.loop_thread import LoopThread
 from agentic_backend.terminal.screen import Screen, reason_of
+from agentic_backend.terminal.typed_commands import Commands, Quit, UnknownAgent
 
 _OPEN_S = 15
 """The longest wait for the first connection."""

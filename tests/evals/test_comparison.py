@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentic_backend.evals.comparison import Comparison
+from agentic_backend.evals.report import comparison_lines
 from agentic_backend.evals.results import CaseResult, Outcome, Results
-from agentic_backend.evals.table import comparison_lines
 
 
 def results(**passed: str) -> Results:

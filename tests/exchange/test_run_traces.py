@@ -14,7 +14,7 @@ from support.driven_run import opening_of, query_record
 from support.recorded_agents import entry_of
 from support.test_agents import echo_graph
 
-from agentic_backend.exchange.run.recent_traces import MOST_AT_ONCE, RunTraces
+from agentic_backend.exchange.run.recent_traces import MOST_AT_ONCE, RecentTraces
 from agentic_backend.exchange.run.run_trace import RunTrace
 from agentic_backend.exchange.run.step_values import step_value, without_secrets
 from agentic_backend.exchange.start import ExchangeStart
@@ -31,7 +31,7 @@ def start_of(exchange_id: str, *, for_author: bool = True) -> ExchangeStart:
 
 
 def test_runs_are_traced_for_authors_only_and_not_under_load() -> None:
-    traces = RunTraces()
+    traces = RecentTraces()
     assert traces.begin(start_of("e1", for_author=False), 1) is None
     assert traces.begin(start_of("e2"), MOST_AT_ONCE + 1) is None
     begun = traces.begin(start_of("e3"), MOST_AT_ONCE)
@@ -40,7 +40,7 @@ def test_runs_are_traced_for_authors_only_and_not_under_load() -> None:
 
 
 def test_the_last_runs_are_kept_until_their_user_is_deleted() -> None:
-    traces = RunTraces()
+    traces = RecentTraces()
     for number in range(100):
         traces.begin(start_of(f"e{number}"), 1)
     assert traces.of("e35") is None and traces.of("e36") is not None and traces.of("e99") is not None

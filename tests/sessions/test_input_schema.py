@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.cpu_time import takes_at_most
 
-from agentic_backend.sessions.waiting.input_schema import flaw
+from agentic_backend.sessions.waiting.input_check import flaw
 
 SECRET = "canary-5fd1"
 

@@ -15,7 +15,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.loop.event_loop import running
 from agentic_backend.stores.opening import CannotOpenStore
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite.pages import Checked, PagesWatch, check_pages, watched_pages
+from agentic_backend.stores.sqlite.page_check import Checked, PagesWatch, check_pages, watched_pages
 from agentic_backend.stores.tables import KPI_RECORDS
 
 PAGE = 4096

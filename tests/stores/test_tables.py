@@ -14,7 +14,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import indexes, record_in
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.sqlite.operations import insert
+from agentic_backend.stores.sqlite.operation_base import insert
 from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS, TABLES, Table
 from agentic_backend.stores.transfer import Counts, transfer
 from tests.stores.samples import EPOCH, a_kpi, a_session, an_exchange, new_id

@@ -15,7 +15,7 @@ from agentic_backend.disclosure.exception_detail import detail_of
 from agentic_backend.errors import CheckpointMissing, Internal, Interrupted, StateRefused, StoreUnavailable
 from agentic_backend.exchange.end.ending import Ending, Progress, closing_of_stored, ending_of
 from agentic_backend.exchange.end.failure_report import FailureReport
-from agentic_backend.exchange.end.kpis import ExchangeKpis
+from agentic_backend.exchange.end.measurement import ExchangeMeasurement
 from agentic_backend.exchange.end.outages import until_stored
 from agentic_backend.exchange.end.resumable import is_resumable
 from agentic_backend.exchange.lifecycle import BLOCKED, Lifecycle, Outcome, Phase
@@ -42,7 +42,7 @@ class Settlement:
         start: ExchangeStart,
         graph_run: GraphRun,
         outbox: Outbox,
-        kpis: ExchangeKpis,
+        kpis: ExchangeMeasurement,
         lifecycle: Lifecycle,
         services: ExchangeServices,
     ) -> None:

@@ -1,4 +1,4 @@
-"""RunTraces: the traces of the last runs that authors asked for on this process, in memory only."""
+"""RecentTraces: the traces of the last runs that authors asked for on this process, in memory only."""
 
 from collections import OrderedDict
 
@@ -10,7 +10,7 @@ MOST_AT_ONCE = 8
 """While more runs go on in the process, no further ones are traced: they are load, and nobody looks into each."""
 
 
-class RunTraces:
+class RecentTraces:
     def __init__(self) -> None:
         # By exchange, the newest last.
         self._traces: OrderedDict[str, RunTrace] = OrderedDict()

@@ -1,4 +1,4 @@
-"""ExchangeLogs: finds every exchange log of this process, by the exchange's id or the client's id for it.
+"""LogRegistry: finds every exchange log of this process, by the exchange's id or the client's id for it.
 
 Owned by the relay. A log lives as long as something references it (its exchange, a reader, a mirror). Logs of ended
 exchanges are kept for a limited time, within a limit on their total size.
@@ -13,7 +13,7 @@ from cachetools import LRUCache, TTLCache
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 
 
-class ExchangeLogs:
+class LogRegistry:
     def __init__(self, *, keep_ended_bytes: int, keep_ended_s: float, names: int, compact_after: int) -> None:
         """`names` is how many clients' ids are remembered; `compact_after` is passed to each log."""
         self._logs: WeakValueDictionary[str, ExchangeLog] = WeakValueDictionary()

@@ -24,7 +24,7 @@ from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetW
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.redis.heartbeat import RedisHeartbeat, why_away
 from agentic_backend.relay.redis.messages import control_channel_of
-from agentic_backend.relay.redis.mirrors import RedisMirrors
+from agentic_backend.relay.redis.mirroring import RedisMirrors
 from agentic_backend.relay.redis.publisher import RedisPublisher
 from agentic_backend.system_errors import Away, summary_of
 

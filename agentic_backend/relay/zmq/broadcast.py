@@ -19,7 +19,7 @@ from agentic_backend.relay.broadcast import Listener, TellAway, pass_on
 from agentic_backend.relay.control_messages import Joined, NotUnderstood, ResetWanted, Told, decode_control
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.zmq.messages import CONTROL
-from agentic_backend.relay.zmq.mirrors import ZmqMirrors
+from agentic_backend.relay.zmq.mirroring import ZmqMirrors
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.relay.zmq.publisher import ZmqPublisher
 from agentic_backend.system_errors import summary_of

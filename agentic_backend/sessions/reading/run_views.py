@@ -19,7 +19,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.errors import AgentUnavailable, Forbidden, LimitReached, NotFound
-from agentic_backend.exchange.run.recent_traces import RunTraces
+from agentic_backend.exchange.run.recent_traces import RecentTraces
 from agentic_backend.exchange.run.run_trace import RunTrace
 from agentic_backend.exchange.run.step_values import without_secrets
 from agentic_backend.sessions.access import owned_exchange
@@ -73,7 +73,7 @@ class TracedRun:
 
 class RunViews:
     def __init__(
-        self, store: Store, traces: RunTraces, factory: AgentFactory, agents: AgentManager, tokens: TokenCache
+        self, store: Store, traces: RecentTraces, factory: AgentFactory, agents: AgentManager, tokens: TokenCache
     ) -> None:
         self._store = store
         self._traces = traces
@@ -133,7 +133,7 @@ def check_author(user: User) -> None:
         raise Forbidden("Only developers and admins see the steps of runs and the graphs of agents.")
 
 
-def trace_of(traces: RunTraces, exchange_id: str) -> RunTrace:
+def trace_of(traces: RecentTraces, exchange_id: str) -> RunTrace:
     """Raises NotFound."""
     trace = traces.of(exchange_id)
     if trace is None:

@@ -13,7 +13,7 @@ from agentic_backend.errors import ApprovalMismatch, ApprovalNotFound, BadFrame
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
-from agentic_backend.sessions.waiting.input_schema import flaw
+from agentic_backend.sessions.waiting.input_check import flaw
 from agentic_backend.stores.records import ExchangeRecord, HumanDecision
 from agentic_backend.streaming.content.conversion import plain
 

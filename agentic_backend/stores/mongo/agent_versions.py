@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import inserted
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord
 from agentic_backend.stores.tables import AGENT_VERSIONS
 

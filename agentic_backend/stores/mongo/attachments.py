@@ -14,7 +14,7 @@ from agentic_backend.errors import AttachmentNotFound, LimitReached
 from agentic_backend.stores.attachment_steps import AttachmentSteps
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import aggregated
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.attachments import of_all_attachments
 from agentic_backend.stores.records import AttachmentRecord, AttachmentState
 from agentic_backend.stores.rows import rfc3339

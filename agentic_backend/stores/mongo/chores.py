@@ -6,7 +6,7 @@ from typing import Any
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState
 from agentic_backend.stores.mongo.documents import Database, record_in
 from agentic_backend.stores.mongo.driver import inserted
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.chores import Waiting
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import rfc3339

@@ -15,7 +15,7 @@ from agentic_backend.stores.mongo.documents import (
     record_in,
     state_document,
 )
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.sessions import collections_of_session
 from agentic_backend.stores.mongo.sessions.settling import finish_ends, forget_states
 from agentic_backend.stores.mongo.sessions.trail import remove_trail_of

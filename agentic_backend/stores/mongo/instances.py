@@ -11,7 +11,7 @@ from pymongo.errors import PyMongoError
 from agentic_backend.stores.heartbeat import LOOP_PATIENCE_S, beating
 from agentic_backend.stores.mongo.documents import Database, Document
 from agentic_backend.stores.mongo.driver import DATABASE
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 
 Connect = Callable[[], pymongo.MongoClient[Document]]
 

@@ -9,7 +9,7 @@ from pymongo import DeleteMany, UpdateOne
 from agentic_backend.errors import LimitReached
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import aggregated, inserted
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.records import ItemRecord
 from agentic_backend.stores.tables import ITEMS

@@ -11,7 +11,7 @@ from pymongo.errors import OperationFailure
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in
 from agentic_backend.stores.mongo.driver import UNKNOWN_TO_SERVER, aggregated
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.finishing import Finishing
 from agentic_backend.stores.protocol.kpi_figures import PERCENTILES, Aggregation, KpiBucket, KpiGathering, KpiQuery
 from agentic_backend.stores.records import KpiRecord

@@ -19,7 +19,7 @@ from typing import Any
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, indexes, record_in
 from agentic_backend.stores.mongo.driver import inserted
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.schema import SchemaTooNew, Upgraded
 from agentic_backend.stores.tables import MESSAGES
 

@@ -10,7 +10,7 @@ from pymongo.errors import OperationFailure
 from agentic_backend.stores.base import took_too_long
 from agentic_backend.stores.mongo.documents import Database, Document
 from agentic_backend.stores.mongo.driver import UNKNOWN_TO_SERVER, aggregated
-from agentic_backend.stores.mongo.operations import Part
+from agentic_backend.stores.mongo.operation_base import Part
 from agentic_backend.stores.protocol.usage_sums import UsageAdding, UsageQuery, UsageSum
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import USAGE

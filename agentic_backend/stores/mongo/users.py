@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.finishing import Finishing
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 from agentic_backend.stores.records import UserDeletion

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord
-from agentic_backend.stores.sqlite.operations import Part, first, insert, lists, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, first, insert, lists, reads, select, writes
 from agentic_backend.stores.tables import AGENT_VERSIONS
 
 _LATEST = """

@@ -10,7 +10,7 @@ from agentic_backend.stores.protocol.attachments import of_all_attachments
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
-from agentic_backend.stores.sqlite.operations import Part, insert, lists, placeholders, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, insert, lists, placeholders, reads, select, writes
 from agentic_backend.stores.tables import ATTACHMENTS
 
 _STALE = """state = 'kept' AND session_id IS NULL AND created_at < :unsent

@@ -10,7 +10,7 @@ from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.protocol.chores import Waiting
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, lists, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, lists, select, writes
 from agentic_backend.stores.sqlite.sessions.text_index import BLOCK_MESSAGES, IDLE, due_sessions, index_sessions
 from agentic_backend.stores.tables import SESSIONS, Table
 

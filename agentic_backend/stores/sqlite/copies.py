@@ -7,7 +7,7 @@ from typing import TypeVar
 from agentic_backend.stores.base import Checkpoint, KeptState
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
-from agentic_backend.stores.sqlite.operations import Part, count, insert, lists, placeholders, put, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, count, insert, lists, placeholders, put, select, writes
 from agentic_backend.stores.sqlite.sessions.exchanges import keep_checkpoint
 from agentic_backend.stores.sqlite.sessions.text_index import forget_session
 from agentic_backend.stores.tables import SESSIONS, TABLES, Table, session_tables

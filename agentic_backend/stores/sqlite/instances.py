@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from agentic_backend.stores.heartbeat import LOOP_PATIENCE_S, beating
-from agentic_backend.stores.sqlite.operations import Part, reads, writes
+from agentic_backend.stores.sqlite.operation_base import Part, reads, writes
 
 # Short, so that beats don't come late; and a process that ends has little time.
 _LONGEST_BEAT_S, _REMOVE_S = 2.0, 0.4

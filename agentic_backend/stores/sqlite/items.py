@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from agentic_backend.errors import LimitReached
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.records import ItemRecord
-from agentic_backend.stores.sqlite.operations import Part, lists, placeholders, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, lists, placeholders, reads, select, writes
 from agentic_backend.stores.tables import ITEMS
 
 _PUT = f"""

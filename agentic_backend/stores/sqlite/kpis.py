@@ -5,7 +5,7 @@ import sqlite3
 from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS, PERCENTILES, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.records import KpiRecord
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, first, insert, reads, reports, writes
+from agentic_backend.stores.sqlite.operation_base import Part, first, insert, reads, reports, writes
 from agentic_backend.stores.tables import KPI_RECORDS
 
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")

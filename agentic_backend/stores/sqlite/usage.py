@@ -6,7 +6,7 @@ from typing import Any
 
 from agentic_backend.stores.protocol.usage_sums import UsageAdding, UsageQuery, UsageSum
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, lists, reports
+from agentic_backend.stores.sqlite.operation_base import Part, lists, reports
 from agentic_backend.stores.tables import USAGE
 
 _COLUMNS = {column.field: column.name for column in USAGE.columns}

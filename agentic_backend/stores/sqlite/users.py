@@ -10,7 +10,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, insert, lists, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, insert, lists, reads, select, writes
 from agentic_backend.stores.sqlite.sessions.text_index import merge_index
 from agentic_backend.stores.tables import DELETIONS, Table
 

@@ -20,7 +20,7 @@ from langgraph.types import Interrupt
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.content.json_form import json_form
-from agentic_backend.streaming.people.tool_approvals import EXPIRED, call_request, place
+from agentic_backend.streaming.people.approval_requests import EXPIRED, call_request, place
 from agentic_backend.streaming.people.wording import worded
 
 _REJECTED = "Rejected."

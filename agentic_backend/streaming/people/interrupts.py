@@ -22,8 +22,8 @@ from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.content.json_form import cut, value_form
 from agentic_backend.streaming.people.agent_inbox import AgentInbox, actions_of
+from agentic_backend.streaming.people.approval_requests import CallApproval, CallBatch, calls_of, is_call, place
 from agentic_backend.streaming.people.questions import BreakpointQuestion, Question
-from agentic_backend.streaming.people.tool_approvals import CallApproval, CallBatch, calls_of, is_call, place
 
 LONGEST_VALUE = 64 * 1024
 """The most bytes of JSON that a request's `value` has."""

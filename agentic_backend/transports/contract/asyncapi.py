@@ -16,8 +16,8 @@ from agentic_backend.protocol.close_codes import CloseCode
 from agentic_backend.protocol.frames import LONGEST_TOKEN
 from agentic_backend.transports.contract.channels import CHANNELS, Channel
 from agentic_backend.transports.contract.classic_schemas import classic_schemas
+from agentic_backend.transports.contract.json_schemas import COMPONENTS
 from agentic_backend.transports.contract.protocol_schemas import ON_SOCKET, UNIONS, protocol_schemas
-from agentic_backend.transports.contract.schemas import COMPONENTS
 from agentic_backend.transports.socket.connection import PATH
 
 Json = dict[str, Any]

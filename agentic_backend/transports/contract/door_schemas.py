@@ -5,9 +5,9 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 
 from agentic_backend.transports.chat_runs.events import RunEvent
+from agentic_backend.transports.contract.json_schemas import COMPONENTS, schemas_of
 from agentic_backend.transports.contract.protocol_schemas import document
 from agentic_backend.transports.contract.schema_examples import SchemaExamples
-from agentic_backend.transports.contract.schemas import COMPONENTS, schemas_of
 from agentic_backend.transports.session_stream.events import StreamEvent
 
 _UNIONS: dict[str, tuple[str, Any, str]] = {

@@ -9,8 +9,8 @@ from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 
 from agentic_backend.transports.contract.doors import DOORS, door_of
 from agentic_backend.transports.contract.error_responses import ErrorResponses
+from agentic_backend.transports.contract.json_schemas import schemas_of
 from agentic_backend.transports.contract.schema_examples import SchemaExamples
-from agentic_backend.transports.contract.schemas import schemas_of
 from agentic_backend.transports.rest.operation import BINARY, ErrorForm, Operation
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from agentic_backend.protocol.frames import ClientFrame
 from agentic_backend.protocol.parts import Part
 from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.transports.contract.examples import examples
-from agentic_backend.transports.contract.schemas import schemas_of
+from agentic_backend.transports.contract.json_schemas import schemas_of
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 BASE = "https://agentic-backend.example/"

@@ -9,7 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from agentic_backend.stores.cursors import cursor_at
 from agentic_backend.transports.contract.examples import examples
-from agentic_backend.transports.contract.schemas import COMPONENTS
+from agentic_backend.transports.contract.json_schemas import COMPONENTS
 
 _AT = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 _CURSOR = cursor_at(_AT, "5b1f0c")

@@ -8,7 +8,7 @@ from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.loop.loop_load import LoopLoad, loop_load, served_timeout
 from agentic_backend.relay.relay import Relay
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.sqlite.pages import PagesWatch
+from agentic_backend.stores.sqlite.page_check import PagesWatch
 
 READY = "ok"
 BLOCKED = "event_loop_blocked"

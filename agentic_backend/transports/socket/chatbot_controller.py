@@ -20,8 +20,8 @@ from agentic_backend.transports.classic.codec import Classic
 from agentic_backend.transports.credentials import token_of
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.json_object import decode_object
+from agentic_backend.transports.socket.chat_v2 import ChatV2, Codec
 from agentic_backend.transports.socket.client_socket import SOCKET_IS_CLOSED, ClientSocket, Serving, closing_message
-from agentic_backend.transports.socket.codecs import ChatV2, Codec
 from agentic_backend.transports.socket.connection import Connection
 
 log = logging.getLogger(__name__)

@@ -36,8 +36,8 @@ from agentic_backend.transports.json_object import decode_object
 from agentic_backend.transports.refusal_detail import detail_for
 from agentic_backend.transports.repeats import Repeats
 from agentic_backend.transports.rest.traced_endpoint import failure
+from agentic_backend.transports.socket.chat_v2 import Codec
 from agentic_backend.transports.socket.client_socket import SOCKET_IS_CLOSED, ClientSocket, closing_message
-from agentic_backend.transports.socket.codecs import Codec
 from agentic_backend.transports.socket.turns import turn_of
 
 log = logging.getLogger(__name__)

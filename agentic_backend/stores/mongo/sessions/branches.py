@@ -10,7 +10,7 @@ from dataclasses import replace
 from agentic_backend.stores.base import KeptState
 from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.mongo.documents import Database, document, session_in, state_document
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.messages import within
 from agentic_backend.stores.mongo.sessions.sessions import changed_session, delete, state_at
 from agentic_backend.stores.mongo.sessions.settling import exchange_with

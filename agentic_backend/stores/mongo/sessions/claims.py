@@ -22,7 +22,7 @@ from agentic_backend.protocol.seq import next_epoch
 from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
 from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.mongo.documents import Database, Document, checkpoint_changes, held_by, record_in
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.messages import within
 from agentic_backend.stores.mongo.sessions.sessions import session_with
 from agentic_backend.stores.mongo.sessions.settling import current_document

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from agentic_backend.stores.lineage import Span, spans_from
 from agentic_backend.stores.mongo.documents import UNENDED, WITHOUT_STATE, Database, Document, record_in, session_in
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.settling import as_of
 from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
 from agentic_backend.stores.protocol.trail import ActivityRecord

@@ -44,7 +44,7 @@ from agentic_backend.stores.mongo.documents import (
     session_in,
     state_document,
 )
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.batches import count_batch
 from agentic_backend.stores.mongo.sessions.beginnings import Admission, drop_checkpoint, open_in, open_with, refuse_busy
 from agentic_backend.stores.mongo.sessions.finishing import Finishing

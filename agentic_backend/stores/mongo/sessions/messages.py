@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from agentic_backend.stores.lineage import Span, spans_of
 from agentic_backend.stores.mongo.documents import Database, Document, record_in
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.sessions import session_with
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import row_bytes, with_first

@@ -11,7 +11,7 @@ from pymongo import ReplaceOne, UpdateOne
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.mongo.documents import LARGEST_STATE, Database, document, record_in
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.sessions import session_with
 from agentic_backend.stores.protocol.partials import PartialPiece, joined
 from agentic_backend.stores.rows import json_text, partial_of, unstored

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentic_backend.stores.base import SessionQuery, took_too_long
 from agentic_backend.stores.mongo.documents import Database, Document, record_in, session_in
-from agentic_backend.stores.mongo.operations import Part
+from agentic_backend.stores.mongo.operation_base import Part
 from agentic_backend.stores.mongo.sessions.sessions import SEARCHED, containing, holding, sessions_behind
 from agentic_backend.stores.protocol.message_search import SEARCHED_CHANNEL
 from agentic_backend.stores.protocol.session_search import HITS_PER_SESSION, FoundPage, SessionSearch

@@ -23,7 +23,7 @@ from agentic_backend.stores.base import (
 )
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, session_in
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.trail import put_trail, remove_trail
 from agentic_backend.stores.protocol.message_search import SEARCHED_CHANNEL, MessageSearch
 from agentic_backend.stores.protocol.trail import SummaryRecord

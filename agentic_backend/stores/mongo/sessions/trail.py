@@ -8,7 +8,7 @@ from pymongo import ReplaceOne
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
 from agentic_backend.stores.mongo.driver import inserted, together
-from agentic_backend.stores.mongo.operations import Part, operation
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.trail import R, TrailPage, TrailQuery, TrailRecord
 from agentic_backend.stores.records import ExchangeRecord
 from agentic_backend.stores.rows import rfc3339

@@ -6,7 +6,7 @@ from dataclasses import replace
 from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.sqlite.operations import Part, count, first, insert, lists, reads, writes
+from agentic_backend.stores.sqlite.operation_base import Part, count, first, insert, lists, reads, writes
 from agentic_backend.stores.sqlite.sessions.sessions import family_of, session_with
 from agentic_backend.stores.sqlite.sessions.trail import put_trail
 from agentic_backend.stores.tables import EXCHANGES, SESSIONS

@@ -10,7 +10,7 @@ from agentic_backend.stores.base import Checkpoint, Fence, FencedOut, Pause
 from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.stores.rows import json_text, rfc3339
-from agentic_backend.stores.sqlite.operations import Part, count, reads, writes
+from agentic_backend.stores.sqlite.operation_base import Part, count, reads, writes
 from agentic_backend.stores.sqlite.sessions.branches import count_below
 from agentic_backend.stores.sqlite.sessions.exchanges import HELD, fenced, keep_checkpoint
 from agentic_backend.stores.sqlite.sessions.sessions import session_with

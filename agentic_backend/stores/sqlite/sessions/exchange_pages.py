@@ -7,7 +7,7 @@ from dataclasses import asdict
 from agentic_backend.stores.lineage import spans_from
 from agentic_backend.stores.protocol.exchange_pages import ACTIVITIES_PER_EXCHANGE, LEFT_OUT, ExchangePage
 from agentic_backend.stores.protocol.trail import ActivityRecord
-from agentic_backend.stores.sqlite.operations import Part, columns, lists, placeholders
+from agentic_backend.stores.sqlite.operation_base import Part, columns, lists, placeholders
 from agentic_backend.stores.sqlite.sessions.sessions import session_with
 from agentic_backend.stores.tables import ACTIVITIES, EXCHANGES
 

@@ -23,7 +23,7 @@ from agentic_backend.stores.base import (
 from agentic_backend.stores.protocol.trail import TrailRecord, starts_background
 from agentic_backend.stores.records import ExchangeRecord, MessageDraft, MessageRecord, SessionRecord, place
 from agentic_backend.stores.rows import Row, json_text, rfc3339
-from agentic_backend.stores.sqlite.operations import (
+from agentic_backend.stores.sqlite.operation_base import (
     Part,
     columns,
     first,

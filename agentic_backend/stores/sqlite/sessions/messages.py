@@ -10,7 +10,7 @@ from agentic_backend.stores.lineage import spans_of
 from agentic_backend.stores.protocol.message_search import MessageSearch
 from agentic_backend.stores.records import MessageRecord
 from agentic_backend.stores.rows import row_bytes, with_first
-from agentic_backend.stores.sqlite.operations import Part, columns, reads
+from agentic_backend.stores.sqlite.operation_base import Part, columns, reads
 from agentic_backend.stores.sqlite.sessions.sessions import session_with
 from agentic_backend.stores.sqlite.sessions.text_search import TextSearch
 from agentic_backend.stores.tables import MESSAGES

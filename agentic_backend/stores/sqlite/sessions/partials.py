@@ -8,7 +8,7 @@ from pydantic_core import from_json
 from agentic_backend.protocol.events import PartialText
 from agentic_backend.stores.protocol.partials import PartialPiece, joined
 from agentic_backend.stores.rows import json_text, partial_of, unstored
-from agentic_backend.stores.sqlite.operations import Part, placeholders, reads, writes
+from agentic_backend.stores.sqlite.operation_base import Part, placeholders, reads, writes
 from agentic_backend.stores.tables import PARTIAL_PIECES
 
 _KEEP = "UPDATE exchanges SET partial = ? WHERE id = ? AND owner = ? AND status = 'running'"

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from agentic_backend.stores.protocol.session_search import HITS_PER_SESSION, FoundPage, SessionSearch
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part
+from agentic_backend.stores.sqlite.operation_base import Part
 from agentic_backend.stores.sqlite.sessions.text_search import TextSearch
 
 

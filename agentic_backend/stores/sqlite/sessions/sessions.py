@@ -11,7 +11,7 @@ from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.protocol.trail import SummaryRecord
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.stores.rows import PROOF_BYTES, folded, rfc3339
-from agentic_backend.stores.sqlite.operations import Part, columns, count, first, insert, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, columns, count, first, insert, reads, select, writes
 from agentic_backend.stores.sqlite.sessions.text_index import FORGOTTEN_CHARS, forget_session
 from agentic_backend.stores.sqlite.sessions.text_search import TextSearch
 from agentic_backend.stores.sqlite.sessions.trail import put_trail

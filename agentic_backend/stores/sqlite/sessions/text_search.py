@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 
 from agentic_backend.stores.protocol.message_search import SEARCHED_CHANNEL
 from agentic_backend.stores.records import MessageRecord, SessionRecord
-from agentic_backend.stores.sqlite.operations import columns, select
+from agentic_backend.stores.sqlite.operation_base import columns, select
 from agentic_backend.stores.sqlite.sessions.text_index import BLOCK_MESSAGES, match_of, number_at, rank_at
 from agentic_backend.stores.tables import MESSAGES, SESSIONS
 

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from agentic_backend.stores.protocol.trail import R, TrailPage, TrailQuery, TrailRecord
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operations import Part, insert, lists, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, insert, lists, select, writes
 from agentic_backend.stores.tables import TRAIL
 
 

@@ -1,4 +1,4 @@
-"""ExchangeKpis: measures one exchange and reports it to the metrics."""
+"""ExchangeMeasurement: measures one exchange and reports it to the metrics."""
 
 import asyncio
 from dataclasses import replace
@@ -15,7 +15,7 @@ from agentic_backend.stores.records import ExchangeRecord, KpiRecord, MessageRec
 from agentic_backend.streaming.model.model_calls import CUT
 
 
-class ExchangeKpis:
+class ExchangeMeasurement:
     """Owned by its exchange, which reports its start, pauses and end here."""
 
     def __init__(self, kpi: Kpi, record: ExchangeRecord, graph_run: GraphRun) -> None:

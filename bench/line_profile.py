@@ -22,7 +22,7 @@ from servers import HERE
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_settings
-from agentic_backend.server.garbage import collect_rarely
+from agentic_backend.server.memory import collect_rarely
 from agentic_backend.server.process import running
 from agentic_backend.telemetry.configuration import configure_logging
 

@@ -30,7 +30,7 @@ from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.disclosure.exception_detail import text_of
-from agentic_backend.exchange.end.failure_report import FailureReport
+from agentic_backend.exchange.end.settlement import FailureReport
 from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.stores.opening import CannotOpenStore, open_mongodb
 from agentic_backend.system_errors import reason_of, summary_of, system_words_of

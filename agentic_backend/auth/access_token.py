@@ -8,7 +8,7 @@ client.
 
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import jwt
@@ -16,7 +16,6 @@ import orjson
 from jwt.exceptions import InvalidSubjectError
 from pydantic import BaseModel, Field, ValidationError
 
-from agentic_backend.auth.token_scopes import at_path, email_in, scopes_in, texts_in
 from agentic_backend.auth.user import User
 from agentic_backend.config.settings import KeycloakSettings
 from agentic_backend.errors import Forbidden, TokenExpired, TokenRefusal, Unauthenticated
@@ -35,6 +34,39 @@ _REASONS: dict[type[jwt.PyJWTError], TokenRefusal] = {
     jwt.InvalidIssuedAtError: "claims",
     InvalidSubjectError: "claims",
 }
+
+
+# Reads a user's groups and scope from a verified token's claims. Pure; a claim of another form counts as absent.
+
+_LONGEST_ID, _LONGEST_EMAIL = 128, 320
+
+
+def at_path(claims: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path, or of the claim with that whole name, such as a URL; None if there is none."""
+    if path in claims:
+        return claims[path]
+    found: Any = claims
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def email_in(claims: Mapping[str, Any]) -> str | None:
+    email = claims.get("email")
+    return email if isinstance(email, str) and 0 < len(email) <= _LONGEST_EMAIL else None
+
+
+def texts_in(value: Any) -> frozenset[str]:
+    """The texts of a claim that is a text or a list of texts; a whole number counts as its digits."""
+    values = [str(one) if type(one) is int else one for one in (value if isinstance(value, list) else [value])]
+    return frozenset(text for text in values if isinstance(text, str) and 0 < len(text) <= _LONGEST_ID)
+
+
+def scopes_in(claims: Mapping[str, Any], paths: Mapping[str, str]) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
+    """The scope that the claims at `paths` name, and by kind those of which they name several."""
+    named = {kind: texts_in(at_path(claims, path)) for kind, path in paths.items()}
+    scope = {kind: next(iter(ids)) for kind, ids in named.items() if len(ids) == 1}
+    return scope, {kind: ids for kind, ids in named.items() if len(ids) > 1}
 
 
 class _Roles(BaseModel):

@@ -25,10 +25,9 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.loop.event_loop import is_code_left
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule
 from agentic_backend.relay.zmq.peers import Peers
-from agentic_backend.server.garbage import collect_rarely
-from agentic_backend.server.input_end import end_with_input
+from agentic_backend.server.memory import collect_rarely
 from agentic_backend.server.process import Joint, bind, run
-from agentic_backend.server.process_end import leave_now
+from agentic_backend.server.process_end import end_with_input, leave_now
 from agentic_backend.server.reload.configuration import Configuration, ConfigurationFiles
 from agentic_backend.server.reload.hangups import Hangups
 from agentic_backend.server.reload.reloads import Reloads

@@ -33,19 +33,13 @@ from agentic_backend.config.setting_types import (
 from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.config.topics.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
-from agentic_backend.config.topics.health import HealthSettings
 from agentic_backend.config.topics.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
-from agentic_backend.config.topics.metrics import MetricsSettings
-from agentic_backend.config.topics.modules import ModulesSettings
+from agentic_backend.config.topics.observability import HealthSettings, MetricsSettings, TracingSettings
 from agentic_backend.config.topics.page import PageSettings
 from agentic_backend.config.topics.permissions import PermissionsSettings
-from agentic_backend.config.topics.policies import PoliciesSettings
-from agentic_backend.config.topics.retention import RetentionSettings
-from agentic_backend.config.topics.sessions import SessionsSettings
-from agentic_backend.config.topics.sharing import SharingSettings
-from agentic_backend.config.topics.titles import TitlesSettings
-from agentic_backend.config.topics.tracing import TracingSettings
+from agentic_backend.config.topics.policies import ModulesSettings, PoliciesSettings
+from agentic_backend.config.topics.sessions import RetentionSettings, SessionsSettings, SharingSettings, TitlesSettings
 from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.usable_cores import MOST_WORKERS, as_workers
 from agentic_backend.config.yaml.validation_problems import rule_broken

@@ -17,8 +17,8 @@ from agentic_backend.config.settings import (
     Settings,
     StoreSettings,
 )
-from agentic_backend.config.topics.titles import TitlesSettings
-from agentic_backend.config.topics.tracing import TracingSettings
+from agentic_backend.config.topics.observability import TracingSettings
+from agentic_backend.config.topics.sessions import TitlesSettings
 from agentic_backend.relay.drain import Drain
 from agentic_backend.server.process import running
 

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agentic_backend.errors import AgenticError, RateLimited, ShuttingDown, TooManyRuns
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
@@ -21,7 +21,6 @@ from agentic_backend.relay.control_messages import AgentsChanged, Changed, ListC
 from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.log.log_registry import LogRegistry
-from agentic_backend.relay.running_exchange import RunningExchange
 from agentic_backend.relay.subscriptions import ListSubscriptions, SessionSubscriptions
 from agentic_backend.tracing.spans import context_of_call
 
@@ -36,6 +35,45 @@ _NAMES = 10_000
 # After this time an exchange without a token waits for its model or a tool, not for this process, in seconds.
 _STARTS_WITHIN_S = 2.0
 _LEAVING_S = 60
+
+
+class RunningExchange(Protocol):
+    """What the relay knows of an exchange that runs in this process."""
+
+    @property
+    def log(self) -> ExchangeLog: ...
+
+    @property
+    def client_exchange_id(self) -> str | None:
+        """The client's id for the exchange, unique per user."""
+
+    @property
+    def settled(self) -> asyncio.Event:
+        """Set when it has ended or paused and stores nothing more; a tool that ignores this may still run."""
+
+    @property
+    def began_at(self) -> float:
+        """When this run began, in seconds of the monotonic clock."""
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether its first token has come, in this run or before a pause."""
+
+    @property
+    def model_calls_begun_at(self) -> list[float]:
+        """The same of its model calls that have not ended."""
+
+    async def run(self) -> None:
+        """Run until the exchange ends or waits for a person. Never raises: an error becomes the exchange's end."""
+
+    def stop(self) -> None:
+        """End it as stopped, soon."""
+
+    def drain(self) -> None:
+        """End it as interrupted after its current step, from where it can be resumed: the process shuts down."""
+
+    def interrupt(self) -> None:
+        """End it as interrupted, soon."""
 
 
 class Relay:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import platform
 import signal
 import socket
 import sys
@@ -16,7 +17,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 import uvloop
@@ -40,12 +43,11 @@ from agentic_backend.server.input.accepted_connections import (
 from agentic_backend.server.input.bounded_http import BoundedHttp
 from agentic_backend.server.input.message_pace import LargeMessages
 from agentic_backend.server.internal_listener import InternalListener
-from agentic_backend.server.large_blocks import give_back_large_blocks
 from agentic_backend.server.limit_watch import watched_limits
+from agentic_backend.server.memory import give_back_large_blocks
 from agentic_backend.server.process_end import StopOrder, end_in_time, leave_now
 from agentic_backend.server.reload.reloads import Reloads
 from agentic_backend.server.service_notify import Supervisor, told_alive
-from agentic_backend.server.start_line import start_facts
 from agentic_backend.stores.opening import sqlite_file
 from agentic_backend.stores.private_files import private_directory, sole_use
 
@@ -62,6 +64,41 @@ _LOOPBACK = "127.0.0.1"
 # How long the busy event loop may keep Python's lock from a thread that wants it, in seconds. SQLite's thread gives the
 # lock back at each statement; with Python's 5 ms, an exchange that starts waits for it for longer than for its model.
 _LOCK_S = 0.0001
+
+
+# What the log tells of a server that has started: what runs, on what, and within which limits.
+
+_MOST_AGENTS = 50
+_TOLD = {
+    "max_running",
+    "running_per_user",
+    "asks_per_minute",
+    "max_sockets",
+    "sockets_per_user",
+    "message_bytes",
+    "frame_bytes",
+    "run_timeout_s",
+    "model_timeout_s",
+    "tool_timeout_s",
+}
+
+
+def start_facts(settings: Settings, agents: AgentManager) -> dict[str, Any]:
+    """The fields of the line. Of URLs they have the scheme only: user, host and query may be secrets."""
+    ids = [agent.settings.id for agent in agents.served()]
+    return {
+        "version": version("agentic-backend"),
+        "python": platform.python_version(),
+        "store": urlsplit(settings.store.url or "sqlite:").scheme,
+        "broadcast": settings.broadcast.url and urlsplit(settings.broadcast.url).scheme,
+        "auth": settings.auth.mode,
+        "workers": settings.server.workers,
+        "agents": ids[:_MOST_AGENTS],
+        "agents_refused": len(agents.problems),
+        "models": {name: model.model for name, model in settings.models.items()},
+        "mcp_servers": sorted(settings.mcp_servers),
+        "limits": settings.limits.model_dump(mode="json", include=_TOLD),
+    }
 
 
 class Listener(uvicorn.Server):

@@ -30,6 +30,22 @@ PASSED_ON = signal.SIGUSR1
 _NO_TURN_S, _TICK_S = 1.6, 0.05
 
 
+# The end of a server with its standard input: for one that another process has started for itself.
+
+_STDIN = 0
+
+
+def end_with_input() -> None:
+    """Send this process SIGTERM once its standard input ends, as it does when the process at its other end does."""
+    threading.Thread(target=_wait_and_end, name="input-end", daemon=True).start()
+
+
+def _wait_and_end() -> None:
+    while os.read(_STDIN, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 class StopOrder:
     """Counts the signals that tell the process to stop."""
 

@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanContext, Tracer
 
-from agentic_backend.config.topics.tracing import TracingSettings
+from agentic_backend.config.topics.observability import TracingSettings
 from agentic_backend.tracing.spans import LONGEST_ATTRIBUTE
 
 log = logging.getLogger(__name__)

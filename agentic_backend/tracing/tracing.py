@@ -13,7 +13,7 @@ from typing import Protocol
 
 from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, SpanKind, Tracer
 
-from agentic_backend.config.topics.tracing import TracingSettings
+from agentic_backend.config.topics.observability import TracingSettings
 from agentic_backend.telemetry.ids import logged_with
 from agentic_backend.tracing.origin import Origin, current_origin, known_origin, read_traceparent
 from agentic_backend.tracing.spans import (

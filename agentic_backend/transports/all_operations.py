@@ -3,22 +3,18 @@
 from agentic_backend.transports.calls.admin.admin_agents_api import AdminAgentsApi
 from agentic_backend.transports.calls.admin.admin_api import AdminApi
 from agentic_backend.transports.calls.sessions.attachments_api import AttachmentsApi
-from agentic_backend.transports.calls.sessions.branches_api import BranchesApi
-from agentic_backend.transports.calls.sessions.exchanges_api import ExchangesApi
+from agentic_backend.transports.calls.sessions.exchanges_api import ExchangesApi, TrustApi
 from agentic_backend.transports.calls.sessions.feedback_api import FeedbackApi
 from agentic_backend.transports.calls.sessions.query_api import QueryApi
 from agentic_backend.transports.calls.sessions.search_api import SearchApi
 from agentic_backend.transports.calls.sessions.session_config_api import SessionConfigApi
 from agentic_backend.transports.calls.sessions.session_exchanges_api import SessionExchangesApi
 from agentic_backend.transports.calls.sessions.session_export_api import SessionExportApi
-from agentic_backend.transports.calls.sessions.session_list_events_api import SessionListEventsApi
-from agentic_backend.transports.calls.sessions.sessions_api import RestApi
+from agentic_backend.transports.calls.sessions.sessions_api import BranchesApi, RestApi, SessionListEventsApi
 from agentic_backend.transports.calls.sessions.sharing_api import SharingApi
-from agentic_backend.transports.calls.sessions.trust_api import TrustApi
-from agentic_backend.transports.calls.users.info_api import InfoApi
+from agentic_backend.transports.calls.users.info_api import InfoApi, SignInApi
 from agentic_backend.transports.calls.users.metrics_api import MetricsApi
 from agentic_backend.transports.calls.users.playground_api import PlaygroundApi
-from agentic_backend.transports.calls.users.sign_in_api import SignInApi
 from agentic_backend.transports.calls.users.usage_api import UsageApi
 from agentic_backend.transports.calls.users.user_data_api import UserDataApi
 from agentic_backend.transports.chat_runs.api import ChatRunsApi

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_backend.auth.token_scopes import at_path, email_in, scopes_in, texts_in
+from agentic_backend.auth.access_token import at_path, email_in, scopes_in, texts_in
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

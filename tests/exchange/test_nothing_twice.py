@@ -13,7 +13,7 @@ from support.compacting import PROFILES, Given, Summariser, asked, summariser
 from support.recorded_agents import entry_of, eventually, metric
 from support.sessions import USER, Sessions, open_sessions
 
-from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.sessions import TitlesSettings
 from agentic_backend.offline.model import OfflineChatModel
 
 

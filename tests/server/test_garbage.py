@@ -5,7 +5,7 @@ import sys
 
 _PROGRAM = """
 import gc, weakref
-from agentic_backend.server.garbage import collect_rarely
+from agentic_backend.server.memory import collect_rarely
 
 class Node:
     pass

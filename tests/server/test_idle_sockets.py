@@ -11,8 +11,7 @@ from support.running_server import running_server
 from uvicorn._types import ASGIReceiveEvent
 
 from agentic_backend.relay.light_event import LightEvent
-from agentic_backend.server.input.abortable_websocket import AbortableWebSocket
-from agentic_backend.server.input.inbox import Inbox
+from agentic_backend.server.input.abortable_websocket import AbortableWebSocket, Inbox
 
 PATIENCE_S = 10
 

@@ -11,7 +11,7 @@ from support.recorded_agents import eventually
 from support.service_manager import service_manager
 
 from agentic_backend.server.service_notify import ServiceNotify, told_alive
-from agentic_backend.server.workers.worker_pipe import WorkerPipe
+from agentic_backend.server.workers.workers import WorkerPipe
 
 
 @pytest.mark.parametrize("kind", ["path", "abstract"])

@@ -16,7 +16,7 @@ from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.waiting.approvals import decided, expired, remaining
 from agentic_backend.stores.records import ExchangeRecord
-from agentic_backend.streaming.people.args_hash import args_sha256
+from agentic_backend.streaming.people.approval_requests import args_sha256
 from agentic_backend.streaming.people.interrupts import human_requests
 
 SECRET = "canary-5fd1"

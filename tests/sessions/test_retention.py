@@ -11,8 +11,7 @@ from support.held_agents import Hold, held_graph
 from support.recorded_agents import echoing_graph
 from support.sessions import Sessions, open_sessions, until
 
-from agentic_backend.config.topics.retention import RetentionSettings
-from agentic_backend.config.topics.sessions import SessionsSettings
+from agentic_backend.config.topics.sessions import RetentionSettings, SessionsSettings
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions.session_ends import SessionEnds
 from agentic_backend.sessions.upkeep.retention import Retention

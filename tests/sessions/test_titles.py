@@ -14,7 +14,7 @@ from support.sessions import USER, events_of
 from support.titled_sessions import TitleModel, answered, is_titled, title_model, titled_sessions
 
 from agentic_backend.config.topics.limits import LimitsSettings
-from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.sessions import TitlesSettings
 from agentic_backend.modules.placeholders import has_placeholder
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.protocol.messages import Channel, Role, Session, utc_now

@@ -10,7 +10,7 @@ from agentic_backend.protocol.frames import Ask
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import CodePart, TextPart
 from agentic_backend.sessions.asking.turn import Turn
-from agentic_backend.transports.socket.turns import turn_of
+from agentic_backend.transports.socket.connection import turn_of
 
 LIMITS = LimitsSettings(message_bytes=1024, runtime_context_bytes=1024)
 

@@ -17,7 +17,7 @@ from agentic_backend.errors import ApprovalMismatch
 from agentic_backend.protocol.events import Choice, HumanRequest
 from agentic_backend.protocol.frames import HumanDecisions
 from agentic_backend.sessions.waiting.approvals import decided, expired
-from agentic_backend.streaming.people.args_hash import args_sha256
+from agentic_backend.streaming.people.approval_requests import args_sha256
 from agentic_backend.streaming.people.interrupts import asked_again, human_requests, requests_of, resume_values
 
 

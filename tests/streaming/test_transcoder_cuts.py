@@ -9,7 +9,7 @@ from support.drafts import Told, Transcript, ai, result, token, update
 from agentic_backend.agents.agent_flow import StreamPart
 from agentic_backend.protocol.events import Choice
 from agentic_backend.protocol.messages import Channel, FinishReason
-from agentic_backend.streaming.people.args_hash import args_sha256
+from agentic_backend.streaming.people.approval_requests import args_sha256
 from agentic_backend.streaming.transcode.drafts import TextDraft
 
 CALLING = ai("Let me look", "m1", ("c1", "search"), ("c2", "time"), additional_kwargs={"reasoning_content": "I must"})

@@ -12,7 +12,7 @@ from langgraph.graph import MessagesState
 from langgraph.types import interrupt
 
 from agentic_backend.config.topics.chat_profiles import ChatProfile, ChatProfiles
-from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.sessions import TitlesSettings
 from agentic_backend.offline.model import OfflineChatModel
 from agentic_backend.stores.protocol.trail import SummaryRecord, TrailQuery
 from agentic_backend.stores.records import SessionRecord

@@ -11,7 +11,7 @@ import orjson
 
 from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.transports.all_operations import all_operations
-from agentic_backend.transports.contract.documents import documents
+from agentic_backend.transports.contract.contract_api import documents
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.operation import Operation
 

@@ -24,9 +24,7 @@ from agentic_backend.config.topics.chat_profiles import (
 )
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.config.topics.permissions import PermissionsSettings
-from agentic_backend.config.topics.retention import RetentionSettings
-from agentic_backend.config.topics.sessions import SessionsSettings
-from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.sessions import RetentionSettings, SessionsSettings, TitlesSettings
 from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.exchange.past.compactor import Compactor

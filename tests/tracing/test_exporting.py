@@ -2,7 +2,7 @@
 
 from support.otlp_receiver import otlp_receiver
 
-from agentic_backend.config.topics.tracing import TracingSettings
+from agentic_backend.config.topics.observability import TracingSettings
 from agentic_backend.tracing.exporting import exporting
 from agentic_backend.tracing.spans import LONGEST_ATTRIBUTE
 

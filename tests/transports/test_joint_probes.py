@@ -13,8 +13,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from support.chat_client import PATIENCE_S
 
-from agentic_backend.config.topics.health import HealthSettings
 from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.observability import HealthSettings
 from agentic_backend.kpi import Kpi
 from agentic_backend.server.process import Listener, address_of, bind
 from agentic_backend.transports.probes.application import SNAPSHOT

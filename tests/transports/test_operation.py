@@ -24,8 +24,8 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.rest.operation import Operation, Streamed
-from agentic_backend.transports.rest.operation_call import OperationCall
 from agentic_backend.transports.rest.query_string import Query
+from agentic_backend.transports.rest.rest_calls import OperationCall
 
 ALICE = User("alice", "Alice")
 

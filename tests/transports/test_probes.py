@@ -19,8 +19,8 @@ from support.running_server import RunningServer, running_server
 from support.sessions import Sessions, events_of, open_sessions
 
 from agentic_backend.auth.developer import DeveloperAuthenticator
-from agentic_backend.config.topics.health import HealthSettings
 from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.observability import HealthSettings
 from agentic_backend.loop.event_loop import event_loop_lag
 from agentic_backend.loop.loop_load import LoopLoad
 from agentic_backend.server.process import Listener, address_of, bind

@@ -16,7 +16,7 @@ from support.rest_client import error_of, metric_at, rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
-from agentic_backend.config.topics.sharing import SharingSettings
+from agentic_backend.config.topics.sessions import SharingSettings
 from agentic_backend.disclosure.redaction import REDACTED, redacted
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.messages import Channel, Role

@@ -2,8 +2,8 @@
 use, the images of the run, and the ids of the call.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from types import new_class
 from typing import Any
 
@@ -12,10 +12,40 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from agentic_backend.agents.models.attached_images import with_images
-from agentic_backend.agents.models.named_calls import with_ids
 from agentic_backend.agents.tools.offered_tools import allowed
+from agentic_backend.tracing.spans import sent_on
 
 Messages = Sequence[BaseMessage]
+
+
+# Tells providers of the call and the trace that a request of theirs belongs to, where their packages have a place.
+#
+# OpenAI's clients are the server's own and tell it by themselves (see provider_responses).
+
+_PLACES: Mapping[str, tuple[str, ...]] = {
+    "langchain_anthropic": ("extra_headers",),
+    "langchain_google_genai": ("http_options", "headers"),
+}
+"""Where the headers of one request stand among the options of a call, by the package of the model's class."""
+
+
+def with_ids(model: type, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a call of a `model` with the ids; headers that the options have themselves win."""
+    place = _place_of(model)
+    return options if place is None else _put(options, place, sent_on())
+
+
+@cache
+def _place_of(model: type) -> tuple[str, ...] | None:
+    # Not by isinstance: few servers have these packages.
+    packages = [each.__module__.partition(".")[0] for each in model.__mro__ if issubclass(each, BaseChatModel)]
+    return next((_PLACES[package] for package in packages if package in _PLACES), None)
+
+
+def _put(options: Mapping[str, Any], place: tuple[str, ...], headers: Mapping[str, str]) -> dict[str, Any]:
+    first, *rest = place
+    inside = options.get(first) or {}
+    return {**options, first: _put(inside, tuple(rest), headers) if rest else {**headers, **inside}}
 
 
 def with_prepared_calls(model: BaseChatModel) -> BaseChatModel:

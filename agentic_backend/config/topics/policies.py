@@ -1,12 +1,27 @@
-"""The settings `policies`: where the file is that says what organisations, classes, tasks and assignments set."""
+"""The settings `policies` and `modules`: where the files are that say what applies where, and what looks at texts."""
 
 from pathlib import Path
 
 from pydantic import Field
 
-from agentic_backend.config.setting_types import AnyPath, Section
+from agentic_backend.config.setting_types import AnyPath, Seconds, Section
 
 DEFAULT_FILE = Path("config", "policies.yaml")
+
+
+class ModulesSettings(Section):
+    """The settings `modules`: where modules are listed, and how long they may take together."""
+
+    file: AnyPath | None = Field(
+        None,
+        description="The file that lists the modules; `null` is `./config/modules.yaml` if it is there, else the "
+        "shipped file, in which all are switched off.",
+    )
+    point_timeout_s: Seconds = Field(
+        10,
+        description="How long all modules of one point may take together for one text, in seconds; those that are left "
+        "then count as failed.",
+    )
 
 
 class PoliciesSettings(Section):

@@ -9,6 +9,7 @@ A place inside merged text can't be read from: its reader gets a `reset`, never 
 
 import asyncio
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from sys import getsizeof
 from typing import Literal
@@ -27,8 +28,6 @@ from agentic_backend.protocol.events import (
 from agentic_backend.protocol.messages import Channel, ChatMessage
 from agentic_backend.protocol.seq import epoch_of, is_beginning
 from agentic_backend.relay.log.log_entries import Entry, LeftOut, TextRun, merged, seq_of
-from agentic_backend.relay.log.open_texts import OpenTexts
-from agentic_backend.relay.log.unread_progress import UnreadProgress
 from agentic_backend.text.growing_text import GrowingText
 
 Replay = Literal["live", "reset", "replayed"]
@@ -37,6 +36,94 @@ Replay = Literal["live", "reset", "replayed"]
 _UNKNOWN = -1
 # Estimated bytes of a list entry, and of an event's objects without its texts.
 _REFERENCE, _OBJECTS = 8, 3_200
+
+
+MOST_PROGRESS, MOST_PROGRESS_BYTES = 5_000, 1024 * 1024
+"""The most unread progress events of one exchange, and their bytes as JSON."""
+
+
+class UnreadProgress:
+    """The progress events of a log that not every reader has read, within bounds. Owned by its log."""
+
+    def __init__(self) -> None:
+        # The seq and the bytes of each event, oldest first.
+        self._events: deque[tuple[int, int]] = deque()
+        self._bytes = 0
+
+    def add(self, event: Activity, read_by_all: int) -> list[int]:
+        """Note a new event; return the seqs of the oldest ones, which no longer fit.
+
+        All readers have everything up to `read_by_all`.
+        """
+        while self._events and self._events[0][0] <= read_by_all:
+            self._drop()
+        size = len(event.model_dump_json())
+        self._events.append((event.seq, size))
+        self._bytes += size
+        left_out = []
+        while len(self._events) > MOST_PROGRESS or (self._bytes > MOST_PROGRESS_BYTES and len(self._events) > 1):
+            left_out.append(self._drop())
+        return left_out
+
+    def clear(self) -> None:
+        self._events.clear()
+        self._bytes = 0
+
+    def _drop(self) -> int:
+        seq, size = self._events.popleft()
+        self._bytes -= size
+        return seq
+
+
+class OpenTexts:
+    """The texts of the messages that are not complete yet, in the entries of a log.
+
+    Their lengths are kept beside the entries: a log may have thousands, and few of them are open.
+    """
+
+    def __init__(self) -> None:
+        self._lengths: dict[int, int] = {}
+        """In characters, by block."""
+
+    @property
+    def lengths(self) -> dict[int, int]:
+        """How many characters each of them has, by block."""
+        return self._lengths.copy()
+
+    def add(self, block: int, text: str) -> None:
+        self._lengths[block] = self._lengths.get(block, 0) + len(text)
+
+    def complete(self, block: int | None) -> None:
+        """The message of this block is complete; None: it had no text before."""
+        if block is not None:
+            self._lengths.pop(block, None)
+
+    def begin_anew(self, texts: Sequence[PartialText]) -> None:
+        self._lengths = {}
+        for text in texts:
+            self.add(text.block, text.text)
+
+    def after(self, entries: Sequence[Entry], lengths: Mapping[int, int]) -> list[PartialText]:
+        """What each of them has in `entries` behind its first `lengths` characters, by block; one that has no more is
+        left out.
+        """
+        missing = {block: length - lengths.get(block, 0) for block, length in self._lengths.items()}
+        found: dict[int, list[str]] = {}
+        channels: dict[int, Channel] = {}
+        # From the end, so that what is long and not wanted is neither visited nor copied.
+        for entry in reversed(entries):
+            if not any(length > 0 for length in missing.values()):
+                break
+            if isinstance(entry, TextRun) and missing.get(entry.block, 0) > 0:
+                text = entry.text.after(max(0, entry.text.length - missing[entry.block]))
+                found.setdefault(entry.block, []).append(text)
+                channels.setdefault(entry.block, entry.channel)
+                missing[entry.block] -= len(text)
+        return [
+            PartialText(block=block, channel=channels[block], text="".join(reversed(found[block])))
+            for block in missing
+            if block in found
+        ]
 
 
 class Cursor:

@@ -12,7 +12,9 @@ be compacted; a log is published later only if something else has kept it alive.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Context
 from itertools import islice
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -23,12 +25,13 @@ from redis.exceptions import RedisError
 
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 from agentic_backend.loop.event_loop import is_cancelled
-from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final, Reset, Started
+from agentic_backend.protocol.events import Activity, AwaitingHuman, Delta, ExchangeEvent, Final, Reset, Started
 from agentic_backend.relay.control_messages import ControlMessage, Joined, StartedHere, StopWanted, Told
 from agentic_backend.relay.log.exchange_log import Cursor, ExchangeLog
 from agentic_backend.relay.redis.messages import entry_of, stream_of
-from agentic_backend.relay.redis.spans import PublishedFor, sending
 from agentic_backend.relay.redis.timing import timed
+from agentic_backend.telemetry.ids import log_ids
+from agentic_backend.tracing.spans import CLIENT, Attributes, OpenSpan, context_of_call, error_type, opened
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +50,46 @@ _FORGOTTEN_AT_MOST = 100_000
 _ANEW = -1
 # How many exchanges the log names at an outage.
 _TOLD_OF_AT_MOST = 100
+
+
+# Spans of what is published: one for each exchange that a round trip to Redis tells of, in the exchange's own trace.
+#
+# A round trip serves many exchanges, in the publisher's task: so each exchange's context is kept from where it began.
+# Text that goes on has no span, else a long answer would have one every few milliseconds.
+
+
+class PublishedFor:
+    """The call that a log was published in: its ids, for lines about the log, and the span that it is beneath."""
+
+    def __init__(self) -> None:
+        self.ids: Mapping[str, object] = log_ids()
+        self.context: Context = context_of_call()
+
+    def begin(self, events: Sequence[ExchangeEvent]) -> OpenSpan | None:
+        """Begin the span of sending these; None if nothing records it."""
+        if all(isinstance(event, Delta | Activity) for event in events):
+            return None
+        facts: Attributes = {
+            "db.system.name": "redis",
+            "db.operation.name": "XADD",
+            "db.operation.batch.size": len(events),
+        }
+        return self.context.run(opened, "XADD", CLIENT, facts)
+
+
+@contextmanager
+def sending(batches: Sequence[tuple[PublishedFor, Sequence[ExchangeEvent]]]) -> Iterator[None]:
+    """The round trip inside sends these batches."""
+    begun = [(call, span) for call, events in batches if (span := call.begin(events)) is not None]
+    try:
+        yield
+    except BaseException as error:
+        for _, span in begun:
+            span.fail(error_type(error))
+        raise
+    finally:
+        for call, span in begun:
+            call.context.run(span.end)
 
 
 class _Publication:

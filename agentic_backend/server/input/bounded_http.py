@@ -15,7 +15,7 @@ from typing import Any, Never, cast
 import httptools
 from starlette.datastructures import Headers
 from starlette.responses import Response
-from uvicorn._types import ASGI3Application
+from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from websockets.datastructures import Headers as HandshakeHeaders
@@ -24,7 +24,6 @@ from websockets.http11 import Request
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.server.input.abortable_websocket import AbortableWebSocket
 from agentic_backend.server.input.accepted_connections import AcceptedConnections
-from agentic_backend.server.input.answer_framing import framed
 from agentic_backend.server.input.message_pace import LargeMessages
 from agentic_backend.server.input.refusal import refusal_of
 from agentic_backend.server.input.request_head import RequestRefused, asks_for_websocket, has_body, origin_form
@@ -38,6 +37,40 @@ _BODY_PIECES, _BODY_PIECE_BYTES = 1_024, 256
 _UNHEARD_BODY_BYTES, _UNHEARD_BODY_S = 1024 * 1024, 10.0
 _PIPELINED_S = 0.005
 _PROBE_S = 0.5
+
+
+# How an answer is framed for clients that uvicorn's cycle would answer wrongly. Others cost nothing.
+
+
+def framed(cycle: RequestResponseCycle, app: ASGI3Application) -> ASGI3Application:
+    """The application that answers in `cycle`.
+
+    A client of HTTP/1.0 knows no chunks: an answer without a length ends with its connection (RFC 9112 §6.3). Who waits
+    for `100 Continue` and gets a final answer may send the body or not, so what follows can't be told apart from it:
+    that answer closes the connection (RFC 9110 §10.1.1).
+    """
+    if cycle.scope["http_version"] != "1.0" and not cycle.waiting_for_100_continue:
+        return app
+
+    async def answering(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        ends_with_connection = False
+
+        async def send_framed(message: ASGISendEvent) -> None:
+            nonlocal ends_with_connection
+            if message["type"] == "http.response.start":
+                if cycle.waiting_for_100_continue:
+                    cycle.keep_alive = False
+                names = {name.lower() for name, _ in message.get("headers", ())}
+                if cycle.scope["http_version"] == "1.0" and b"content-length" not in names:
+                    ends_with_connection, cycle.chunked_encoding = True, False
+            elif message["type"] == "http.response.body" and ends_with_connection:
+                # Each part is as long as it is expected to be.
+                cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        await app(scope, receive, send_framed)
+
+    return answering
 
 
 class BoundedHttp(HttpToolsProtocol):

@@ -28,7 +28,6 @@ from agentic_backend.server.process_end import PASSED_ON, STOP_SIGNALS
 from agentic_backend.server.reload.hangups import Hangups
 from agentic_backend.server.service_notify import Supervisor
 from agentic_backend.server.workers.joint_listener import WorkerPorts, serve_jointly
-from agentic_backend.server.workers.worker_pipe import READY, WorkerPipe
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +48,48 @@ Work = Callable[[socket.socket, Joint | None, int, Supervisor], int]
 """Serves on the socket as the worker of this number until a signal, and tells the parent of it; returns the exit
 status.
 """
+
+
+#
+# Each is a byte; the first says that it is ready.
+
+READY, _ALIVE = b"r", b"!"
+
+
+class WorkerPipe:
+    """On it a worker tells its parent that it is ready, at first and after each reload, and that it is alive.
+
+    It is the worker's Supervisor; the parent reads the other end.
+    """
+
+    def __init__(self, end: int, silent_at_most_s: float | None) -> None:
+        # Written without waiting: a parent that does not read has its own troubles.
+        os.set_blocking(end, False)
+        self._end = end
+        self._silent_at_most_s = silent_at_most_s
+        self._is_ready = False
+
+    @property
+    def silent_at_most_s(self) -> float | None:
+        return self._silent_at_most_s
+
+    def ready(self) -> None:
+        self._is_ready = True
+        self._say(READY)
+
+    def reloading(self) -> None:
+        """The parent, which has passed the signal on, has said so."""
+
+    def stopping(self) -> None:
+        """The parent sees it end."""
+
+    def alive(self) -> None:
+        if self._is_ready:
+            self._say(_ALIVE)
+
+    def _say(self, what: bytes) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._end, what)
 
 
 class _Worker:

@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.models.output_limit import with_output_limit
-from agentic_backend.config.topics.titles import TitlesSettings
+from agentic_backend.config.topics.sessions import TitlesSettings
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.loop_load import served_timeout

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from agentic_backend.config.topics.retention import RetentionSettings
+from agentic_backend.config.topics.sessions import RetentionSettings
 from agentic_backend.errors import SessionNotFound
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.sessions.session_ends import EndReason, SessionEnds

@@ -13,7 +13,7 @@ from datetime import timedelta
 from hashlib import sha256
 
 from agentic_backend.auth.user import User
-from agentic_backend.config.topics.sharing import SharingSettings
+from agentic_backend.config.topics.sessions import SharingSettings
 from agentic_backend.errors import BadFrame, Forbidden, LimitReached, NotFound
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import session_shared, share_revoked

@@ -3,21 +3,43 @@
 With `interrupt_mode="per_call"` each call has an interrupt of its own, else one interrupt has a batch of calls.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import rfc8785
 from langgraph.types import Interrupt
 
 from agentic_backend.protocol.events import HumanRequest
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.streaming.content.json_form import exact_form, is_readable, json_form
-from agentic_backend.streaming.people.args_hash import args_sha256
 from agentic_backend.streaming.people.input_schemas import args_schema, decision_schemas, message_schema
 from agentic_backend.streaming.people.wording import items, mappings, worded
 
 ACTIONS = ("approve", "reject", "edit")
 EXPIRED = "Nobody decided in time."
+
+
+# The hash that binds an approval to the arguments that were shown. Pure.
+
+
+def args_sha256(args: Mapping[str, Any]) -> str:
+    """The hex SHA-256 of the arguments' canonical JSON (RFC 8785)."""
+    try:
+        canonical = rfc8785.dumps(dict(args))
+    except rfc8785.CanonicalizationError:
+        # Integers beyond 2**53 have no canonical JSON number; they are hashed as text.
+        canonical = rfc8785.dumps(_big_integers_as_text(dict(args)))
+    return hashlib.sha256(canonical).hexdigest()
+
+
+def _big_integers_as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _big_integers_as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_big_integers_as_text(item) for item in value]
+    return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
 def calls_of(value: Any) -> list[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from agentic_backend.config.topics.health import HealthSettings
+from agentic_backend.config.topics.observability import HealthSettings
 from agentic_backend.kpi.joint_metrics import JointMetrics
 from agentic_backend.kpi.snapshot import Snapshot
 from agentic_backend.transports.probes.application import SNAPSHOT, application_of, health_response

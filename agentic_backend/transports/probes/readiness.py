@@ -3,7 +3,7 @@
 import asyncio
 
 from agentic_backend.auth.user import Authenticator
-from agentic_backend.config.topics.health import HealthSettings
+from agentic_backend.config.topics.observability import HealthSettings
 from agentic_backend.errors import AgenticError, StoreUnavailable
 from agentic_backend.loop.loop_load import LoopLoad, loop_load, served_timeout
 from agentic_backend.relay.relay import Relay

@@ -27,8 +27,10 @@ from agentic_backend.protocol.frames import (
     Unfollow,
     UnfollowSessions,
 )
+from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.feed import Feed
 from agentic_backend.relay.log.exchange_log import ExchangeLog
+from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices
@@ -38,7 +40,6 @@ from agentic_backend.transports.repeats import Repeats
 from agentic_backend.transports.rest.traced_endpoint import failure
 from agentic_backend.transports.socket.chat_v2 import Codec
 from agentic_backend.transports.socket.client_socket import SOCKET_IS_CLOSED, ClientSocket, closing_message
-from agentic_backend.transports.socket.turns import turn_of
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,24 @@ _COUNTED = {"ask": "ask", "human_resume": "decision"}
 _FRAGMENT = 65_536
 # Stands for a frame that is no JSON object. It has a type, because a frame without one is an ask.
 _UNREADABLE: dict[str, Any] = {"type": False}
+
+
+# Converts an `ask` frame to a Turn.
+
+
+def turn_of(ask: Ask) -> Turn:
+    """The turn that `ask` describes, without its tokens, which belong to the connection."""
+    return Turn(
+        parts=[TextPart(text=ask.message)],
+        mode=ask.mode,
+        session_id=ask.session_id,
+        agent_id=ask.agent_id,
+        chat_profile=ask.chat_profile,
+        scope=ask.scope,
+        client_exchange_id=ask.client_exchange_id,
+        runtime_context=ask.runtime_context,
+        attachments=tuple(ask.attachments),
+    )
 
 
 class Connection:

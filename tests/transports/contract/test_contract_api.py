@@ -8,8 +8,7 @@ from support.rest_client import rest
 from support.running_server import RunningServer
 
 from agentic_backend.transports.contract import contract_api
-from agentic_backend.transports.contract.contract_api import ContractApi
-from agentic_backend.transports.contract.documents import served_documents
+from agentic_backend.transports.contract.contract_api import ContractApi, served_documents
 
 
 async def test_documents_are_made_once_however_many_ask_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

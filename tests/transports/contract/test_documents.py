@@ -3,7 +3,7 @@
 import pytest
 from support.contract import DOCS, declared
 
-from agentic_backend.transports.contract.documents import documents
+from agentic_backend.transports.contract.contract_api import documents
 
 DOCUMENTS = documents(declared())
 

@@ -12,7 +12,7 @@ from support.contract import declared
 from support.rest_client import rest
 from support.running_server import RunningServer
 
-from agentic_backend.transports.contract.documents import documents
+from agentic_backend.transports.contract.contract_api import documents
 
 OPERATIONS = declared()
 FILLER = re.compile(r'(?<!"type":)"text"(?!:)')

@@ -12,8 +12,10 @@ from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.messages import ExchangeStatus, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.seq import HIGHEST_SEQ
+from agentic_backend.protocol.trust import TrustSummary
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.reading.exchange_kpi import ExchangeKpi
+from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.tracing.origin import current_origin
@@ -30,6 +32,20 @@ _LAST_EVENT_ID = Header(
     "The id of the last event that the client has; the stream continues after it.",
     "9d27aa:4",
 )
+
+
+class TrustApi:
+    """The trust call: what the answer of an exchange rests on."""
+
+    def __init__(self, reports: TrustReports) -> None:
+        self._reports = reports
+
+    def operations(self) -> list[Operation]:
+        return [Operation("GET", f"{PREFIX}/exchanges/{{id}}/trust", self.get_trust, errors=(ExchangeNotFound,))]
+
+    async def get_trust(self, user: User, id: str) -> TrustSummary:
+        """What the answer of an exchange rests on: its statements, tools, sources, and objections to its texts."""
+        return await self._reports.of(user, id)
 
 
 class ExchangeView(Value):

@@ -9,12 +9,13 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.chat_profiles import ChatProfiles
 from agentic_backend.disclosure.redaction import redact
-from agentic_backend.errors import SessionBusy, SessionNotFound
+from agentic_backend.errors import LimitReached, SessionBusy, SessionNotFound
 from agentic_backend.protocol.messages import ExchangeStatus, Session, SessionState
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.protocol.views import (
     AgentsView,
     AgentView,
+    BranchesView,
     CancelledView,
     ChatProfileView,
     CompletedView,
@@ -23,16 +24,57 @@ from agentic_backend.protocol.views import (
     SessionsView,
 )
 from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.branches import Branches
 from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.operation import ATTACHING, OPENING, Operation
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
-from agentic_backend.transports.rest.rest_input import ChangeSession, NoFields, OpenSession, SendMessage
-from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed
+from agentic_backend.transports.rest.rest_input import ChangeSession, ForkSession, NoFields, OpenSession, SendMessage
+from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed, list_stream
 
 PREFIX = "/agentic/v1"
+
+
+class BranchesApi:
+    """The REST calls about branches: sessions that share the beginning of another one."""
+
+    def __init__(self, branches: Branches) -> None:
+        self._branches = branches
+
+    def operations(self) -> list[Operation]:
+        path, refused = f"{PREFIX}/sessions/{{id}}", (SessionNotFound, SessionBusy, LimitReached, *OPENING)
+        return [
+            Operation("POST", f"{path}/fork", self.fork_session, status=201, errors=refused),
+            Operation("GET", f"{path}/branches", self.list_branches, errors=(SessionNotFound,)),
+        ]
+
+    async def fork_session(self, user: User, id: str, body: ForkSession) -> Session:
+        """Open a branch, which begins with a session's messages below a rank and goes on on its own."""
+        return (await self._branches.fork(user, id, body.rank)).shown()
+
+    async def list_branches(self, user: User, id: str) -> BranchesView:
+        """A session's family, the oldest first: the session, what it comes from, and what comes from these."""
+        return BranchesView(branches=[one.shown() for one in await self._branches.family(user, id)])
+
+
+class SessionListEventsApi:
+    """The REST call that streams what changes in the list of the caller's sessions.
+
+    Its path comes before that of one session, which it matches too.
+    """
+
+    def __init__(self, services: DoorServices) -> None:
+        self._door = services
+
+    def operations(self) -> list[Operation]:
+        return [Operation("GET", f"{PREFIX}/sessions/events", self.follow_sessions, answer=EVENTS)]
+
+    async def follow_sessions(self, user: User) -> EventStream:
+        """Each change of a session of the caller's: `session`, `session_deleted`. Begins with `following_sessions`."""
+        with self._door.connections.stream(user.id) as place:
+            return list_stream(self._door, user, place)
 
 
 class ListSessions(Query):

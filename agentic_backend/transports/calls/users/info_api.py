@@ -18,6 +18,7 @@ from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.deprecation import Deprecation
 from agentic_backend.transports.rest.operation import Operation
 from agentic_backend.transports.rest.query_string import PageSize
+from agentic_backend.transports.sign_in import SignIn
 
 FEATURES = (
     "approvals",
@@ -45,6 +46,20 @@ FEATURES = (
 """What a client may switch on because the server has it. docs/protocol.md says what each one means."""
 AUTHORS_FEATURES = ("playground",)
 """Those that only developers and admins have."""
+
+
+class SignInApi:
+    """The REST call that tells how to sign in."""
+
+    def __init__(self, services: DoorServices) -> None:
+        self._door = services
+
+    def operations(self) -> list[Operation]:
+        return [Operation("GET", f"{PREFIX}/sign-in", self.get_sign_in, public=True)]
+
+    async def get_sign_in(self) -> SignIn:
+        """How to sign in: where a client gets its access token, if it needs one."""
+        return self._door.sign_in
 
 
 class Versions(Value):

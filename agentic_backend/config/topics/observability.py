@@ -1,4 +1,4 @@
-"""The settings of traces."""
+"""The settings of metrics, health and traces."""
 
 from typing import Annotated
 
@@ -8,6 +8,8 @@ from agentic_backend.config.setting_types import Count, HeaderName, HttpUrl, Non
 
 
 class TracingSettings(Section):
+    """The settings of traces."""
+
     endpoint: HttpUrl | None = Field(
         None,
         description="Where traces are sent by OTLP over HTTP, as a whole URL, such as "
@@ -35,3 +37,27 @@ class TracingSettings(Section):
         5.0, description="How long the receiver may take for a batch; then the batch is dropped."
     )
     queue_spans: Count = Field(2_048, description="The most spans that wait to be sent; what is more is dropped.")
+
+
+class HealthSettings(Section):
+    """The settings of liveness and readiness."""
+
+    ready_timeout_s: Annotated[float, Field(gt=0, le=30)] = Field(
+        0.5, description="How long the write may take by which `/health/ready` proves that the store takes writes."
+    )
+    ready_failures: Annotated[int, Field(ge=1, le=100)] = Field(
+        2,
+        description="So many of these writes, one a second, have to fail one after the other before the server is not "
+        "ready: instances that share a slow store should not all leave at once.",
+    )
+    live_after_s: Annotated[float, Field(ge=2, le=3600)] = Field(
+        60, description="`/health/live` is 503 once the event loop has not turned for so long."
+    )
+
+
+class MetricsSettings(Section):
+    legacy_names: bool = Field(
+        False,
+        description="Also gives the metrics of models and tools by the names that they had before those of "
+        "OpenTelemetry's GenAI conventions.",
+    )

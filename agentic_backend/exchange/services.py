@@ -13,7 +13,7 @@ from agentic_backend.exchange.lifecycle import Outcome
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.past.recall import Recall
 from agentic_backend.exchange.run.background_calls import BackgroundCalls
-from agentic_backend.exchange.run.recent_traces import RecentTraces
+from agentic_backend.exchange.run.recent_run_steps import RecentRunSteps
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.writer import ExchangeWriter, QueryWriter, StoreWriter
 from agentic_backend.kpi import Kpi
@@ -54,10 +54,10 @@ class ExchangeServices:
     show_stored: Callable[[ExchangeLog], Awaitable[bool]]
     """Shows in a log the end or the pause that is stored; returns False if the store has no such exchange."""
     close: Callable[[ExchangeRecord, Outcome, ExchangeLog], Awaitable[object]]
-    """Ends an exchange that runs here with what is stored of it, and the unfinished texts of its log. See Closing."""
+    """Ends an exchange that runs here with what is stored, and the unfinished texts of its log (see OrphanClosing)."""
     on_answered: OnAnswered
     """Called for each exchange of a session when its end or its pause is stored."""
-    traces: RecentTraces = field(default_factory=RecentTraces)
+    run_steps: RecentRunSteps = field(default_factory=RecentRunSteps)
     """The steps of the last runs that authors asked for."""
     tracing: Tracing = field(default_factory=Tracing)
     turns: StreamTurns = field(default_factory=StreamTurns)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.past.compactor import Compactor
 from agentic_backend.exchange.run.background_calls import BackgroundCalls
@@ -54,7 +54,7 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
     relay.on_completed = events.close_agents
     ends = SessionEnds(store, relay, parts.factory, kpi, events.ended)
     views = ExchangeViews(parts.instance, store, relay)
-    closing = Closing(store, relay, kpi, events.answered, events.gate)
+    closing = OrphanClosing(store, relay, kpi, events.answered, events.gate)
     services = _exchange_services(parts, events, views, closing)
     attachments = Attachments(store, parts.models, settings.limits)
     launcher = ExchangeLauncher(services, settings.permissions)
@@ -97,7 +97,7 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
 
 
 def _exchange_services(
-    parts: ServerParts, events: SessionEvents, views: ExchangeViews, closing: Closing
+    parts: ServerParts, events: SessionEvents, views: ExchangeViews, closing: OrphanClosing
 ) -> ExchangeServices:
     store, relay, kpi, limits = parts.store, parts.relay, parts.kpi, parts.settings.limits
     counts, timeout_s = TokenCounts(), parts.settings.chat_profiles.summary_timeout_s

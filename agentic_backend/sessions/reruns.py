@@ -29,7 +29,7 @@ class Reruns:
         orchestrator: SessionOrchestrator,
     ) -> None:
         self._store = services.store
-        self._traces = services.traces
+        self._run_steps = services.run_steps
         self._agents = agents
         self._branches = branches
         self._resumption = resumption
@@ -55,7 +55,7 @@ class Reruns:
     ) -> ExchangeLog:
         found = await owned_exchange(self._store, user.id, exchange_id)
         old = replace(found, policy=asked_by(user, found.policy))
-        state = trace_of(self._traces, exchange_id).state_before(graph_step)
+        state = trace_of(self._run_steps, exchange_id).state_before(graph_step)
         if state is None:
             raise CheckpointMissing("The state before this step is not kept, as it was too large or can't be stored.")
         entry = self._agents.again(old, user)

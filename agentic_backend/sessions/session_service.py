@@ -15,7 +15,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.topics.chat_profiles import ChatProfiles, CurrentProfiles
 from agentic_backend.errors import Internal, SessionNotFound
 from agentic_backend.exchange.past.compactor import Compactor
-from agentic_backend.exchange.run.recent_traces import RecentTraces
+from agentic_backend.exchange.run.recent_run_steps import RecentRunSteps
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
@@ -66,7 +66,7 @@ class SessionService:
         modules: ModuleSupervisor,
         kpi: Kpi,
         attachments: Attachments,
-        traces: RecentTraces,
+        run_steps: RecentRunSteps,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -79,7 +79,7 @@ class SessionService:
         self._modules = modules
         self._kpi = kpi
         self._attachments = attachments
-        self._traces = traces
+        self._run_steps = run_steps
         self._profiles = profiles
         content = "Too many of your searches go on; wait until some are answered."
         self._searches = Bulkhead(per_user=_SEARCHES_PER_USER, in_all=_SEARCHES, wait_s=_SEARCH_WAIT_S, content=content)
@@ -258,7 +258,7 @@ class SessionService:
                 gone[late] = []
         for each, exchange_ids in gone.items():
             self._compactor.forget_session(each)
-            self._traces.forget_exchanges(exchange_ids)
+            self._run_steps.forget_exchanges(exchange_ids)
             self._relay.evict_session(each, exchange_ids)
             self._relay.tell_lists(user_id, each)
 

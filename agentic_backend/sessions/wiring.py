@@ -90,7 +90,7 @@ def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: 
         orchestrator=exchanges.orchestrator,
         service=service,
         branches=branches,
-        run_views=RunViews(store, services.traces, parts.factory, parts.agents, parts.tokens),
+        run_views=RunViews(store, services.run_steps, parts.factory, parts.agents, parts.tokens),
         reruns=Reruns(services, exchanges.in_scope, branches, exchanges.resumption, exchanges.orchestrator),
         reports=KpiReports(store),
         admin_reads=admin_reads,
@@ -136,7 +136,7 @@ def _session_service(parts: ServerParts, exchanges: WiredExchanges) -> SessionSe
         parts.modules,
         parts.kpi,
         exchanges.attachments,
-        exchanges.services.traces,
+        exchanges.services.run_steps,
     )
 
 
@@ -146,7 +146,7 @@ def _user_deletions(parts: ServerParts, exchanges: WiredExchanges, service: Sess
         exchanges.titles.forget,
         services.compactor.forget,
         services.background.forget,
-        services.traces.forget,
+        services.run_steps.forget,
     )
     since = parts.ledger.budgets.counted_since
     return UserDeletions(parts.store, parts.relay, parts.factory, service, exchanges.attachments, forgetting, since)

@@ -13,7 +13,8 @@ from support.outages import goes_on
 from support.recorded_agents import echoing_graph, eventually, metric
 from support.sessions import USER, Sessions, events_of, open_sessions
 
-from agentic_backend.exchange.end import closing, settlement
+from agentic_backend.exchange.end import orphan_closing as closing
+from agentic_backend.exchange.end import settlement
 from agentic_backend.exchange.end.ending import ending_of
 
 SAID, SECRET = "one two three", "quokkaberry"
@@ -172,14 +173,14 @@ async def test_one_exchange_that_cannot_be_ended_holds_up_no_other(
         await sessions.relay.aclose()
         sessions.store.come_back()
     left = logs[0].exchange_id
-    real = closing.Closing.close
+    real = closing.OrphanClosing.close
 
     async def close(self: Any, record: Any, *args: Any) -> Any:
         if record.id == left:
             raise KeyError(SECRET)
         return await real(self, record, *args)
 
-    monkeypatch.setattr(closing.Closing, "close", close)
+    monkeypatch.setattr(closing.OrphanClosing, "close", close)
     async with open_sessions(tmp_path, {"echo": echoing_graph()}) as sessions:
         for log in logs[1:]:
             assert (await sessions.stored_final(log.exchange_id)).status == "interrupted"

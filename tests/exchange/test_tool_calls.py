@@ -15,7 +15,7 @@ from support.sessions import USER, Sessions, until
 from support.turn_model import Turn, TurnModel, call
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.exchange.lifecycle import INTERRUPTED
 from agentic_backend.exchange.write.tool_calls import LONGEST, ToolCalls
 from agentic_backend.kpi import Kpi
@@ -162,7 +162,7 @@ async def test_a_call_that_a_crash_has_left_is_closed_by_whoever_ends_the_exchan
     async with serve({"working": holding(hold)}) as own:
         log = await begun_work(own, hold)
         record = await own.record(log.exchange_id)
-        closing = Closing(own.store.real, own.relay, Kpi(), lambda *_: None)
+        closing = OrphanClosing(own.store.real, own.relay, Kpi(), lambda *_: None)
         await closing.close(record, INTERRUPTED)
         [closed] = await calls_of(own, session_id=log.session_id or "")
         assert (closed.id, closed.state, closed.name) == (f"{log.exchange_id}.1", "error", "work")

@@ -11,7 +11,7 @@ from support.recorded_agents import eventually
 from support.sessions import USER, Sessions, events_of, idle_relay, open_sessions, until
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.exchange.lifecycle import INTERRUPTED
 from agentic_backend.kpi import Kpi
 
@@ -56,7 +56,7 @@ async def test_who_was_taken_for_dead_during_an_outage_shows_the_end_that_is_sto
     await shows_no_end(sessions, log)
     record = await sessions.store.real.get_exchange(log.exchange_id)
     assert record is not None
-    await Closing(sessions.store.real, idle_relay(), Kpi(), lambda *_: None).close(record, INTERRUPTED)
+    await OrphanClosing(sessions.store.real, idle_relay(), Kpi(), lambda *_: None).close(record, INTERRUPTED)
     closed = await sessions.stored(log.session_id)
     sessions.store.come_back()
     events = await events_of(log)

@@ -15,7 +15,7 @@ from support.sessions import USER, Sessions, only_final, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.kpi import Kpi
 from agentic_backend.protocol.events import HumanRequest, HumanRequests, PartialText
 from agentic_backend.protocol.messages import Channel, ExchangeStatus, FinishReason, Role, TokenUsage, utc_now
@@ -118,7 +118,7 @@ async def recover_all(store: Store) -> int:
     async def leave_it(record: ExchangeRecord) -> None:
         pass
 
-    recovery = Recovery(Closing(store, relay, Kpi(), lambda *_: None), leave_it, leave_it)
+    recovery = Recovery(OrphanClosing(store, relay, Kpi(), lambda *_: None), leave_it, leave_it)
     return sum([await recovery.recover(record) for record in await unended(store)])
 
 

@@ -14,7 +14,7 @@ from support.sessions import Sessions, events_of, idle_relay, open_sessions, unt
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.errors import BudgetExceeded
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.exchange.lifecycle import INTERRUPTED
 from agentic_backend.experts.plain_chat.graph import build
 from agentic_backend.kpi import Kpi
@@ -54,7 +54,7 @@ async def test_who_was_taken_for_dead_keeps_the_calls_that_it_has_paid_for(sessi
     record = await sessions.store.real.get_exchange(log.exchange_id)
     assert record is not None
     await asyncio.sleep(0.3)
-    await Closing(sessions.store.real, idle_relay(), Kpi(), lambda *_: None).close(record, INTERRUPTED)
+    await OrphanClosing(sessions.store.real, idle_relay(), Kpi(), lambda *_: None).close(record, INTERRUPTED)
     sessions.store.come_back()
     assert (await events_of(log))[-1]["status"] == "interrupted"
     after = await answers_used(sessions, log.exchange_id, 2)

@@ -323,7 +323,7 @@ class GraphRun:
 
     async def _pump(self, started: StartedRun, given: Given) -> None:
         callbacks: list[BaseCallbackHandler] = [started.model_stream]
-        if (trace := self._services.traces.begin(self._start, self._services.relay.running_count)) is not None:
+        if (trace := self._services.run_steps.begin(self._start, self._services.relay.running_count)) is not None:
             trace.secrets = self.secrets
             # First: LangChain tells those behind a callback that raises nothing, as the stream does at a limit.
             callbacks.insert(0, trace)
@@ -355,7 +355,7 @@ class GraphRun:
             started.stream.flush()
             if trace is not None:
                 trace.cut()
-                self._services.traces.keep_within_bounds()
+                self._services.run_steps.keep_within_bounds()
         if at_breakpoint or started.transcoder.is_paused:
             require_none_refused()
             # Of the tasks that a node has begun and awaits, LangGraph tells only of the first that asks.

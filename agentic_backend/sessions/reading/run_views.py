@@ -19,8 +19,8 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.errors import AgentUnavailable, Forbidden, LimitReached, NotFound
-from agentic_backend.exchange.run.recent_traces import RecentTraces
-from agentic_backend.exchange.run.run_trace import RunTrace
+from agentic_backend.exchange.run.recent_run_steps import RecentRunSteps
+from agentic_backend.exchange.run.run_steps import RunSteps
 from agentic_backend.exchange.run.step_values import without_secrets
 from agentic_backend.sessions.access import owned_exchange
 from agentic_backend.sessions.bulkhead import Bulkhead
@@ -66,17 +66,17 @@ class DrawnGraph:
 class TracedRun:
     """`values` are what each step got, gave and failed with, without secrets; `prompts` begin with the agent's own."""
 
-    trace: RunTrace
+    trace: RunSteps
     values: Sequence[tuple[Any, Any, str | None]]
     prompts: Sequence[PromptRecord]
 
 
 class RunViews:
     def __init__(
-        self, store: Store, traces: RecentTraces, factory: AgentFactory, agents: AgentManager, tokens: TokenCache
+        self, store: Store, run_steps: RecentRunSteps, factory: AgentFactory, agents: AgentManager, tokens: TokenCache
     ) -> None:
         self._store = store
-        self._traces = traces
+        self._run_steps = run_steps
         self._factory = factory
         self._agents = agents
         self._tokens = tokens
@@ -91,7 +91,7 @@ class RunViews:
         check_author(user)
         async with self._at_once.entered(user.id):
             await owned_exchange(self._store, user.id, exchange_id)
-            trace = trace_of(self._traces, exchange_id)
+            trace = trace_of(self._run_steps, exchange_id)
             found = TrailQuery(PromptRecord, {"exchange_id": exchange_id}, limit=_MOST_PROMPTS)
             prompts = (await self._store.trail(found)).records
             secrets = tuple(self._factory.secrets)
@@ -133,9 +133,9 @@ def check_author(user: User) -> None:
         raise Forbidden("Only developers and admins see the steps of runs and the graphs of agents.")
 
 
-def trace_of(traces: RecentTraces, exchange_id: str) -> RunTrace:
+def trace_of(run_steps: RecentRunSteps, exchange_id: str) -> RunSteps:
     """Raises NotFound."""
-    trace = traces.of(exchange_id)
+    trace = run_steps.of(exchange_id)
     if trace is None:
         raise NotFound(_NOT_HERE)
     return trace

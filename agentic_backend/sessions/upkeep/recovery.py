@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agentic_backend.errors import AgenticError
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.exchange.lifecycle import INTERRUPTED, Outcome
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import FencedOut
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class Recovery:
     def __init__(
         self,
-        closing: Closing,
+        closing: OrphanClosing,
         resume: Callable[[ExchangeRecord], Awaitable[None]],
         finish_quit: Callable[[ExchangeRecord], Awaitable[None]],
     ) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgentNotFound, ApprovalNotFound, CheckpointMissing, ExchangeNotFound
-from agentic_backend.exchange.end.closing import Closing
+from agentic_backend.exchange.end.orphan_closing import OrphanClosing
 from agentic_backend.exchange.end.outages import Result, for_seconds, until_stored
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.lifecycle import STOPPED
@@ -45,7 +45,7 @@ class WaitingExchanges:
         agents: AgentsInScope,
         launcher: ExchangeLauncher,
         views: ExchangeViews,
-        closing: Closing,
+        closing: OrphanClosing,
     ) -> None:
         self._instance = services.instance
         self._store = services.store

@@ -1,4 +1,4 @@
-"""Closing: ends an exchange that runs nowhere: its instance has died, or it waited for a person.
+"""OrphanClosing: ends an exchange that runs nowhere: its instance has died, or it waited for a person.
 
 It works from the store alone. Open calls get a failed result, and partial text becomes the final. Readers on this
 instance see the end at once; readers on other instances get it from the store.
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 _TRIES_FOR_S = 0.5
 
 
-class Closing:
+class OrphanClosing:
     def __init__(
         self,
         store: Store,

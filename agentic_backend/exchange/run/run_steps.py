@@ -1,4 +1,4 @@
-"""RunTrace: the steps of one exchange's run, for the author who asked for it: nodes, calls of models and of tools.
+"""RunSteps: the steps of one exchange's run, for the author who asked for it: nodes, calls of models and of tools.
 
 A LangChain callback beside the run's own, and the observer of its checkpoints. Bounded in steps and bytes: what comes
 later is counted, not kept.
@@ -58,7 +58,7 @@ class RunStep:
     tokens: CallTokens | None = None
 
 
-class RunTrace(RunObserver):
+class RunSteps(RunObserver):
     run_inline = True
 
     def __init__(self, exchange_id: str, user_id: str, agent_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The traces of runs: whose, how many, and that what a step got is bounded whatever it is."""
+"""The steps of runs: whose, how many, and that what a step got is bounded whatever it is."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,8 +14,8 @@ from support.driven_run import opening_of, query_record
 from support.recorded_agents import entry_of
 from support.test_agents import echo_graph
 
-from agentic_backend.exchange.run.recent_traces import MOST_AT_ONCE, RecentTraces
-from agentic_backend.exchange.run.run_trace import RunTrace
+from agentic_backend.exchange.run.recent_run_steps import MOST_AT_ONCE, RecentRunSteps
+from agentic_backend.exchange.run.run_steps import RunSteps
 from agentic_backend.exchange.run.step_values import step_value, without_secrets
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.stores.records import SessionRecord
@@ -31,29 +31,29 @@ def start_of(exchange_id: str, *, for_author: bool = True) -> ExchangeStart:
 
 
 def test_runs_are_traced_for_authors_only_and_not_under_load() -> None:
-    traces = RecentTraces()
-    assert traces.begin(start_of("e1", for_author=False), 1) is None
-    assert traces.begin(start_of("e2"), MOST_AT_ONCE + 1) is None
-    begun = traces.begin(start_of("e3"), MOST_AT_ONCE)
-    assert begun is not None and traces.of("e3") is begun
-    assert traces.begin(start_of("e3"), MOST_AT_ONCE + 1) is begun, "a run that goes on stays in its trace"
+    run_steps = RecentRunSteps()
+    assert run_steps.begin(start_of("e1", for_author=False), 1) is None
+    assert run_steps.begin(start_of("e2"), MOST_AT_ONCE + 1) is None
+    begun = run_steps.begin(start_of("e3"), MOST_AT_ONCE)
+    assert begun is not None and run_steps.of("e3") is begun
+    assert run_steps.begin(start_of("e3"), MOST_AT_ONCE + 1) is begun, "a run that goes on stays in its trace"
 
 
 def test_the_last_runs_are_kept_until_their_user_is_deleted() -> None:
-    traces = RecentTraces()
+    run_steps = RecentRunSteps()
     for number in range(100):
-        traces.begin(start_of(f"e{number}"), 1)
-    assert traces.of("e35") is None and traces.of("e36") is not None and traces.of("e99") is not None
-    traces.forget_exchanges(["e99"])
-    assert traces.of("e99") is None
-    traces.forget("user")
-    assert traces.of("e98") is None
+        run_steps.begin(start_of(f"e{number}"), 1)
+    assert run_steps.of("e35") is None and run_steps.of("e36") is not None and run_steps.of("e99") is not None
+    run_steps.forget_exchanges(["e99"])
+    assert run_steps.of("e99") is None
+    run_steps.forget("user")
+    assert run_steps.of("e98") is None
 
 
 class BeginsAnother(dict[str, Any]):
     """An input that another tool begins beside while it is copied, as in another thread."""
 
-    def __init__(self, trace: RunTrace) -> None:
+    def __init__(self, trace: RunSteps) -> None:
         self._trace = trace
 
     def items(self) -> Any:
@@ -62,7 +62,7 @@ class BeginsAnother(dict[str, Any]):
 
 
 def test_each_step_has_its_place_as_its_id_when_another_begins_meanwhile() -> None:
-    trace = RunTrace("e1", "user", "recorded")
+    trace = RunSteps("e1", "user", "recorded")
     trace.on_tool_start({"name": "slow"}, "", run_id=uuid4(), inputs={"given": BeginsAnother(trace)})
     assert [(step.id, step.name) for step in trace.steps] == [(0, "beside"), (1, "slow")]
 
@@ -147,7 +147,7 @@ def test_a_secret_that_the_cut_goes_through_is_left_out(shown: int, more: int) -
 
 
 def test_the_error_of_a_step_shows_no_part_of_a_secret_either() -> None:
-    trace, run_id = RunTrace("e1", "user", "recorded"), uuid4()
+    trace, run_id = RunSteps("e1", "user", "recorded"), uuid4()
     trace.secrets = ["hunter2-super-secret-value"]
     trace.on_chat_model_start({}, [[HumanMessage("hi")]], run_id=run_id)
     trace.on_llm_error(ValueError("x" * 1_990 + trace.secrets[0] + "y" * 2_000), run_id=run_id)

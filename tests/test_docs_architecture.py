@@ -54,3 +54,49 @@ def test_who_may_import_whom_is_what_the_linter_checks() -> None:
     [layers] = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     told = "\n".join(layers).replace("agentic_backend.", "").replace(" | ", ", ")
     assert f"```text\n{told}\n```" in TEXT
+
+
+def levels() -> dict[str, list[str]]:
+    """The modules at each level of the package, by its folder."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "__init__.py":
+            found[path.parent.relative_to(PACKAGE).as_posix()].append(path.stem)
+    return found
+
+
+def test_every_room_in_a_room_is_told_in_its_own_words() -> None:
+    rooms = {level for level in levels() if "/" in level and not level.startswith(("experts/", "new_agent/"))}
+    told = dict(re.findall(r"^\| `([\w/]+)/` \| (.*) \|$", TEXT, re.MULTILINE))
+    words = {room: ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) for room in rooms}
+    assert rooms and {room: told.get(room) for room in rooms} == words
+
+
+def test_no_level_has_more_modules_than_one_looks_through() -> None:
+    assert {level: len(names) for level, names in levels().items() if len(names) > 16} == {}
+
+
+def test_no_module_is_longer_than_one_reads() -> None:
+    lengths = {path.name: path.read_text().count("\n") for path in PACKAGE.rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > 600} == {}
+
+
+def test_no_two_modules_of_a_room_differ_by_a_plural() -> None:
+    by_room = defaultdict(set)
+    for level, names in levels().items():
+        by_room[level.partition("/")[0]] |= set(names)
+    assert {
+        room: both for room, names in by_room.items() if (both := {name for name in names if f"{name}s" in names})
+    } == {}
+
+
+GLOSSARY = TEXT.partition("## One word for each thing")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize(
+    "former", ["census", "lull", "patience", "farewell", "watchers", "list_followers", "session_news"]
+)
+def test_a_thing_has_no_second_name(former: str) -> None:
+    assert GLOSSARY.count("\n| *") > 15
+    assert not any(path.stem == former for path in PACKAGE.rglob("*.py"))
+    assert former.title().replace("_", "") not in WORDS

@@ -2,7 +2,7 @@
 
 Redis holds only the live view, which may be lost at any time: the store is the source of truth. One task holds the
 connection and reconnects without limit; the tasks that publish, read and listen run inside it. It is up while a
-heartbeat that is published comes back (see redis_heartbeat).
+heartbeat that is published comes back (see heartbeat).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The internal listener's application: metrics, health and the latest log lines, not for clients.
 
 It runs in the thread of that listener, see server/internal_listener. Where workers share a port, it is asked by the
-joint one, see joint_probes, which needs the metrics in a form that can be merged.
+joint one, see joint_application, which needs the metrics in a form that can be merged.
 """
 
 from collections.abc import Awaitable, Callable

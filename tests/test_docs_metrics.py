@@ -18,7 +18,7 @@ DOCUMENT = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
 def test_every_metric_has_its_line_with_type_and_labels() -> None:
     rows = re.findall(r"^\| `((?:chat|gen_ai)_\w+)` \| (\S.*?) \|(.*?)\|", DOCUMENT, re.MULTILINE)
     documented = {name: (told, labels.strip()) for name, told, labels in rows}
-    for name, metric in Kpi(legacy_names=True).declared.items():
+    for name, metric in Kpi().declared.items():
         told = metric.type if metric.together in (None, "sum") else f"{metric.type}, {metric.together}"
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         assert documented.pop(name + "_total" if metric.type == "counter" else name) == (told, labels), name
@@ -152,13 +152,14 @@ async def test_ten_thousand_sessions_add_no_series(server: RunningServer) -> Non
 
 
 def test_ten_thousand_names_of_tools_models_and_errors_add_a_bounded_number_of_series() -> None:
-    kpi = Kpi(legacy_names=True)
+    kpi = Kpi()
     kpi.models.configured(lambda: {"model 7"})
     for number in range(10_000):
         kpi.exchanges.started()
         kpi.agents.tool_ended(f"tool {number}", "Echo", 0.1, "")
-        named = f"provider {number}", f"model {number}", f"snapshot {number}"
+        named = f"provider {number}", f"model {number}"
         kpi.models.called(*named, duration_s=0.1, first_chunk_s=0.1, tokens=(1, 1), error=f"Error{number}")
+        kpi.models.cost(f"snapshot {number}", "USD", 0.1, is_estimated=False)
         kpi.exchanges.ended("echo", "ok", None, 0.1, 0.1, f"exchange {number}")
     exposition, _ = kpi.exposition("")
     series = series_of(exposition.decode())
@@ -166,7 +167,7 @@ def test_ten_thousand_names_of_tools_models_and_errors_add_a_bounded_number_of_s
     def values(label: str) -> set[str]:
         return {dict(labels)[label] for _, labels in series if label in dict(labels)}
 
-    assert len(values("gen_ai_tool_name")) == len(values("gen_ai_response_model")) == 101
+    assert len(values("gen_ai_tool_name")) == len(values("model")) == 101
     assert values("gen_ai_provider_name") == values("error_type") - {""} == {"_OTHER"}
     assert values("gen_ai_request_model") == {"model 7", "_OTHER"}
     assert len(series) < 15_000

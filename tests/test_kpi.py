@@ -186,21 +186,6 @@ async def test_a_call_that_takes_too_long_is_counted_by_why(tmp_path: Path) -> N
         await failed_calls(server, "model_timeout")
 
 
-async def test_the_old_names_are_given_only_if_they_are_wanted(tmp_path: Path) -> None:
-    old = "chat_gen_ai_client_operation_duration_seconds_count"
-    for wanted in (False, True):
-        directory = tmp_path / str(wanted)
-        directory.mkdir()
-        async with (
-            running_server(directory, settings={"metrics": {"legacy_names": wanted}}) as server,
-            chat(server.address) as client,
-        ):
-            await client.ask("what is 1/0?")
-            assert bool(await samples(server, old)) is wanted
-            assert bool(await samples(server, "chat_tool_duration_seconds_count")) is wanted
-            assert await samples(server, "gen_ai_execute_tool_duration_seconds_count")
-
-
 async def test_metrics_are_for_the_inside_only(server: RunningServer) -> None:
     async with plain_http() as http:
         for path in ("/metrics", "/health/live", "/health/ready"):

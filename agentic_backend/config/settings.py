@@ -35,7 +35,7 @@ from agentic_backend.config.topics.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
 from agentic_backend.config.topics.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
-from agentic_backend.config.topics.observability import HealthSettings, MetricsSettings, TracingSettings
+from agentic_backend.config.topics.observability import HealthSettings, TracingSettings
 from agentic_backend.config.topics.page import PageSettings
 from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.config.topics.policies import ModulesSettings, PoliciesSettings
@@ -351,7 +351,6 @@ class Settings(Section):
         PermissionsSettings(), description="What users may do by way of agents' tools."
     )
     retention: RetentionSettings = Field(RetentionSettings(), description="How long what is stored is kept.")
-    metrics: MetricsSettings = Field(MetricsSettings(), description="What is measured.")
     log: LogSettings = Field(LogSettings(), description="The server's log.")
     tracing: TracingSettings = Field(TracingSettings(), description="Traces of exchanges, sent to a receiver.")
 

@@ -23,8 +23,7 @@ from agentic_backend.kpi.snapshot import Snapshot
 
 
 class Kpi:
-    def __init__(self, *, legacy_names: bool = False) -> None:
-        """`legacy_names`: also give the metrics that had other names before under these."""
+    def __init__(self) -> None:
         metrics = MetricsRegistry()
         self._metrics = metrics
         # Another one in each process.
@@ -36,8 +35,8 @@ class Kpi:
         self.connections = ConnectionMetrics(metrics)
         self.refusals = RefusalMetrics(metrics)
         self.calls = CallMetrics(metrics)
-        self.agents = AgentMetrics(metrics, legacy_names=legacy_names)
-        self.models = ModelMetrics(metrics, legacy_names=legacy_names)
+        self.agents = AgentMetrics(metrics)
+        self.models = ModelMetrics(metrics)
         self.modules = ModuleMetrics(metrics)
         self.reloads = ReloadMetrics(metrics)
         self.dependencies = DependencyMetrics(metrics)

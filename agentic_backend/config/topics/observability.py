@@ -1,4 +1,4 @@
-"""The settings of metrics, health and traces."""
+"""The settings of health and traces."""
 
 from typing import Annotated
 
@@ -52,12 +52,4 @@ class HealthSettings(Section):
     )
     live_after_s: Annotated[float, Field(ge=2, le=3600)] = Field(
         60, description="`/health/live` is 503 once the event loop has not turned for so long."
-    )
-
-
-class MetricsSettings(Section):
-    legacy_names: bool = Field(
-        False,
-        description="Also gives the metrics of models and tools by the names that they had before those of "
-        "OpenTelemetry's GenAI conventions.",
     )

@@ -13,7 +13,7 @@ _AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 20
 
 
 class AgentMetrics:
-    def __init__(self, metrics: MetricsRegistry, *, legacy_names: bool) -> None:
+    def __init__(self, metrics: MetricsRegistry) -> None:
         self._tools = BoundedNames()
         self._lookups = metrics.counter("chat_agent_cache", "Agents asked of the cache.", "outcome")
         self._evictions = metrics.counter("chat_agent_evictions", "Agents evicted from the cache.")
@@ -38,11 +38,6 @@ class AgentMetrics:
             "gen_ai_agent_name",
             "error_type",
             buckets=GEN_AI_SECONDS,
-        )
-        self._legacy_tool = (
-            metrics.histogram("chat_tool_duration_seconds", "From a tool's call to its result.", "tool")
-            if legacy_names
-            else None
         )
         self._tool_failures = metrics.counter("chat_tool_failures", "Tools that failed.", "tool")
         self._tool_refusals = metrics.counter("chat_tool_refusals", "Calls that the user may not make.", "tool")
@@ -77,8 +72,6 @@ class AgentMetrics:
         """A tool of the agent with this name in the catalog has ended, or its call was refused."""
         tool = self._tools.label(tool)
         self._tool.labels(tool, agent, error).observe(duration_s)
-        if self._legacy_tool is not None:
-            self._legacy_tool.labels(tool).observe(duration_s)
         if error:
             self._tool_failures.labels(tool).inc()
         if error == "forbidden":

@@ -7,7 +7,7 @@ label has a fixed set of values; what is not among them becomes `_OTHER`.
 from collections.abc import Callable, Collection
 
 from agentic_backend.errors import OTHER
-from agentic_backend.kpi.registry import GEN_AI_SECONDS, LONG, BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
+from agentic_backend.kpi.registry import GEN_AI_SECONDS, BegunAt, BoundedNames, MetricsRegistry, age_of_oldest
 
 ERROR_TYPES = frozenset(
     {
@@ -60,7 +60,7 @@ def provider_named(name: str) -> str:
 
 
 class ModelMetrics:
-    def __init__(self, metrics: MetricsRegistry, *, legacy_names: bool) -> None:
+    def __init__(self, metrics: MetricsRegistry) -> None:
         self._responding = BoundedNames()
         # Gives the names of the models that have a label value of their own.
         self._requested: Callable[[], Collection[str]] = frozenset
@@ -84,7 +84,6 @@ class ModelMetrics:
             "gen_ai_token_type",
             buckets=_TOKENS,
         )
-        self._legacy = _LegacyMetrics(metrics) if legacy_names else None
         self._running = metrics.gauge("chat_running_model_calls", "Calls of chat models that have not ended.")
         self._oldest = metrics.gauge(
             "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
@@ -106,7 +105,6 @@ class ModelMetrics:
         self,
         provider: str,
         requested: str,
-        responding: str,
         *,
         duration_s: float,
         first_chunk_s: float | None,
@@ -115,20 +113,17 @@ class ModelMetrics:
     ) -> None:
         """A call has ended, or its run goes on without it.
 
-        `provider` is LangChain's name of it; `requested` is the model as it was asked for, `responding` as the provider
-        names it. `first_chunk_s` is None of a call that did not stream. `tokens` begins with the input and the output
-        tokens; `error` is one of ERROR_TYPES, or empty.
+        `provider` is LangChain's name of it; `requested` is the model as it was asked for. `first_chunk_s` is None of a
+        call that did not stream. `tokens` begins with the input and the output tokens; `error` is one of ERROR_TYPES,
+        or empty.
         """
         error = error if not error or error in ERROR_TYPES else OTHER
         call = (_CHAT, provider_named(provider), requested if requested in self._requested() else OTHER)
         self._duration.labels(*call, error).observe(duration_s)
         if first_chunk_s is not None:
             self._first_chunk.labels(*call).observe(first_chunk_s)
-        counts = list(zip(("input", "output"), tokens or (), strict=False))
-        for kind, count in counts:
+        for kind, count in zip(("input", "output"), tokens or (), strict=False):
             self._tokens.labels(*call, kind).observe(count)
-        if self._legacy is not None:
-            self._legacy.called(self._responding.label(responding), duration_s, counts, error)
 
     def cost(self, model: str, currency: str, amount: float, *, is_estimated: bool) -> None:
         """A call of a model has cost so much, by the prices of the settings; `is_estimated` says so of its tokens."""
@@ -137,29 +132,3 @@ class ModelMetrics:
     def usage_lost(self, count: int) -> None:
         """So many calls are missing from usage, costs and budgets, for the store did not take their records."""
         self._usage_lost.inc(count)
-
-
-class _LegacyMetrics:
-    """The names from before the conventions' own, for dashboards that know them."""
-
-    def __init__(self, metrics: MetricsRegistry) -> None:
-        self._duration = metrics.histogram(
-            "chat_gen_ai_client_operation_duration_seconds",
-            "Calls of chat models.",
-            "gen_ai_operation_name",
-            "gen_ai_response_model",
-            "error_type",
-            buckets=LONG,
-        )
-        self._tokens = metrics.histogram(
-            "chat_gen_ai_client_token_usage",
-            "Tokens that a call of a chat model used.",
-            "gen_ai_token_type",
-            "gen_ai_response_model",
-            buckets=_TOKENS,
-        )
-
-    def called(self, model: str, duration_s: float, counts: list[tuple[str, int]], error: str) -> None:
-        self._duration.labels(_CHAT, model, error).observe(duration_s)
-        for kind, count in counts:
-            self._tokens.labels(kind, model).observe(count)

@@ -242,7 +242,6 @@ def count_call(kpi: Kpi, call: ModelCall) -> None:
     kpi.models.called(
         call.provider,
         call.requested,
-        call.model,
         duration_s=call.duration_s,
         first_chunk_s=call.first_chunk_s,
         tokens=call.tokens,

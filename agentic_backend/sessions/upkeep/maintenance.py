@@ -18,7 +18,7 @@ from agentic_backend.loop.event_loop import is_cancelled
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.relay.relay import Relay
 from agentic_backend.sessions.reading.exchange_views import ExchangeViews
-from agentic_backend.sessions.upkeep.liveness import Liveness
+from agentic_backend.sessions.upkeep.instance_liveness import InstanceLiveness
 from agentic_backend.sessions.upkeep.partial_texts import PartialTexts
 from agentic_backend.sessions.upkeep.recovery import Recovery
 from agentic_backend.sessions.waiting.waiting_exchanges import WaitingExchanges
@@ -63,7 +63,7 @@ class Maintenance:
         self._kpi = kpi
         self._look_at_deletions = look_at_deletions
         self._look_every_s = min(_LOOK_EVERY_S, instance.lease_s / 3)
-        self._liveness = Liveness(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
+        self._liveness = InstanceLiveness(instance.lease_s, 2 * self._look_every_s, asyncio.get_running_loop().time)
         self._living: set[str] = set()
         """The other instances that were not dead at the last look."""
         self._looks = 0

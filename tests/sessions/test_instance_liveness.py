@@ -1,16 +1,16 @@
-"""Liveness: who lives, by signs that change and the observer's own clock."""
+"""InstanceLiveness: who lives, by signs that change and the observer's own clock."""
 
-from agentic_backend.sessions.upkeep.liveness import Liveness
+from agentic_backend.sessions.upkeep.instance_liveness import InstanceLiveness
 
 LEASE_S, GAP_S = 15.0, 2.0
 
 
 class Observer:
-    """A Liveness whose clock the test moves."""
+    """A InstanceLiveness whose clock the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.liveness = Liveness(LEASE_S, GAP_S, lambda: self.now)
+        self.liveness = InstanceLiveness(LEASE_S, GAP_S, lambda: self.now)
 
     def look(self, after_s: float, **signs: object) -> list[str]:
         """Who is dead after a look at these signs."""

@@ -1,4 +1,4 @@
-"""Liveness: tells living instances from dead ones, as one instance observes them. Pure: signs and clock are passed in.
+"""InstanceLiveness: tells living instances from dead ones, as one instance observes them. Pure: signs and clock are passed in.
 
 It trusts no clock of another instance. A living instance keeps changing its sign, such as a counter. An instance whose
 sign stays the same for a lease, by the observer's own monotonic clock, is dead. Only time in which the observer looked
@@ -8,7 +8,7 @@ counts: while it was suspended, or the store was unavailable, the others may hav
 from collections.abc import Callable, Hashable, Mapping
 
 
-class Liveness:
+class InstanceLiveness:
     """`longest_gap_s` limits how much of the time between two looks counts, in seconds."""
 
     def __init__(self, lease_s: float, longest_gap_s: float, clock: Callable[[], float]) -> None:

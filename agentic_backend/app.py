@@ -43,7 +43,7 @@ from agentic_backend.relay.relay import Relay
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
 from agentic_backend.sessions.server_parts import ServerParts
-from agentic_backend.sessions.wiring import WiredSessions, open_sessions, wire_sessions
+from agentic_backend.sessions.wiring import SessionServices, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.observing import ignore
 from agentic_backend.stores.opening import open_store, sqlite_file
@@ -203,30 +203,13 @@ async def _open_parts(
     return parts, authenticator
 
 
-def _door_services(parts: ServerParts, sessions: WiredSessions, authenticator: Authenticator) -> DoorServices:
+def _door_services(parts: ServerParts, sessions: SessionServices, authenticator: Authenticator) -> DoorServices:
     settings = parts.settings
     return DoorServices(
         authenticator=authenticator,
         tokens=parts.tokens,
         agents=parts.agents,
-        orchestrator=sessions.orchestrator,
-        attachments=sessions.attachments,
-        sessions=sessions.service,
-        branches=sessions.branches,
-        run_views=sessions.run_views,
-        reruns=sessions.reruns,
-        reports=sessions.reports,
-        admin_reads=sessions.admin_reads,
-        agent_admin=sessions.agent_admin,
-        usage=sessions.usage,
-        trust=sessions.trust,
-        feedback=sessions.feedback,
-        exchange_pages=sessions.exchange_pages,
-        sharing=sessions.sharing,
-        session_export=sessions.session_export,
-        runs=sessions.runs,
-        user_export=sessions.user_export,
-        user_deletions=sessions.user_deletions,
+        sessions=sessions,
         relay=parts.relay,
         connections=OpenConnections(settings.limits),
         kpi=parts.kpi,
@@ -310,7 +293,7 @@ def _public(settings: Settings, services: DoorServices, page: Page, port: int) -
         services.authenticator,
         services.tokens,
         services.limits,
-        AdminGate(services.admin_reads),
+        AdminGate(services.sessions.admin_reads),
         services.kpi,
         services.tracing,
     )

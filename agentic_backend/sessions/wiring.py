@@ -44,7 +44,9 @@ _LONGEST_IMPORTS_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class WiredSessions:
+class SessionServices:
+    """What the sessions offer to transports, and what runs beside them. A new service is named here and made below."""
+
     attachments: Attachments
     background: BackgroundCalls
     orchestrator: SessionOrchestrator
@@ -72,7 +74,7 @@ class WiredSessions:
     list_updates: ListUpdates
 
 
-def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: None) -> WiredSessions:
+def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: None) -> SessionServices:
     store, kpi = parts.store, parts.kpi
     _count_work(parts)
     exchanges = wire_exchanges(parts, on_ended)
@@ -84,7 +86,7 @@ def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: 
     admin_reads = AdminReads(store, lambda: parts.modules.health)
     database_agents = _database_agents(parts)
     deletions = _user_deletions(parts, exchanges, service)
-    return WiredSessions(
+    return SessionServices(
         attachments=exchanges.attachments,
         background=services.background,
         orchestrator=exchanges.orchestrator,
@@ -208,7 +210,7 @@ def _housekeeping(
 
 
 @asynccontextmanager
-async def open_sessions(services: WiredSessions, *, alone: bool, sole_server: bool = False) -> AsyncIterator[None]:
+async def open_sessions(services: SessionServices, *, alone: bool, sole_server: bool = False) -> AsyncIterator[None]:
     """Run the maintenance, the housekeeping and the upgrade while the context is open.
 
     An instance that is `alone` on its store first ends all exchanges and uploads left in it; a worker of the

@@ -107,7 +107,9 @@ class OpenedAgent:
         events: list[ExchangeEvent] = []
         try:
             async with asyncio.timeout(self.timeout_s) as limit:
-                log = await self.application.services.orchestrator.ask(asking, turn, _tokens(asking), uuid4().hex)
+                log = await self.application.services.sessions.orchestrator.ask(
+                    asking, turn, _tokens(asking), uuid4().hex
+                )
                 await self._follow(log, asking, answering, events)
                 if mode == "chat":
                     self.session_id = log.session_id
@@ -121,7 +123,7 @@ class OpenedAgent:
 
     async def _follow(self, log: ExchangeLog, user: User, answering: Answering, events: list[ExchangeEvent]) -> None:
         """Add all events to the final to `events`; what people are asked in between is answered."""
-        orchestrator, changed = self.application.services.orchestrator, asyncio.Event()
+        orchestrator, changed = self.application.services.sessions.orchestrator, asyncio.Event()
         cursor: Cursor = log.follow(0, changed.set)
         try:
             while True:

@@ -10,7 +10,7 @@ from agentic_backend.transports.calls.sessions.search_api import SearchApi
 from agentic_backend.transports.calls.sessions.session_config_api import SessionConfigApi
 from agentic_backend.transports.calls.sessions.session_exchanges_api import SessionExchangesApi
 from agentic_backend.transports.calls.sessions.session_export_api import SessionExportApi
-from agentic_backend.transports.calls.sessions.sessions_api import BranchesApi, RestApi, SessionListEventsApi
+from agentic_backend.transports.calls.sessions.sessions_api import BranchesApi, SessionListEventsApi, SessionsApi
 from agentic_backend.transports.calls.sessions.sharing_api import SharingApi
 from agentic_backend.transports.calls.users.info_api import InfoApi, SignInApi
 from agentic_backend.transports.calls.users.metrics_api import MetricsApi
@@ -28,26 +28,26 @@ from agentic_backend.transports.session_stream.session_stream_api import Session
 def all_operations(services: DoorServices) -> list[Operation]:
     apis = (
         SessionListEventsApi(services),
-        RestApi(services),
-        BranchesApi(services.branches),
+        SessionsApi(services),
+        BranchesApi(services.sessions.branches),
         ExchangesApi(services),
-        SessionExchangesApi(services.exchange_pages),
-        SearchApi(services.sessions),
+        SessionExchangesApi(services.sessions.exchange_pages),
+        SearchApi(services.sessions.service),
         QueryApi(services),
         AttachmentsApi(services),
         ClassicApi(services),
         MetricsApi(services),
         SessionConfigApi(services),
-        UsageApi(services.usage),
-        TrustApi(services.trust),
+        UsageApi(services.sessions.usage),
+        TrustApi(services.sessions.trust),
         PlaygroundApi(services),
-        SessionExportApi(services.sessions, services.session_export),
-        SharingApi(services.sharing, services.agents),
-        FeedbackApi(services.feedback, services.admin_reads),
+        SessionExportApi(services.sessions.service, services.sessions.session_export),
+        SharingApi(services.sessions.sharing, services.agents),
+        FeedbackApi(services.sessions.feedback, services.sessions.admin_reads),
         ChatRunsApi(services),
         UserDataApi(services),
-        AdminApi(services.admin_reads),
-        AdminAgentsApi(services.agent_admin),
+        AdminApi(services.sessions.admin_reads),
+        AdminAgentsApi(services.sessions.agent_admin),
         SessionStreamApi(services),
         SignInApi(services),
     )

@@ -162,7 +162,7 @@ async def ask_streamed(
 ) -> EventStream:
     """Begin the exchange that `turn` asks for, and stream its events. Raises as SessionOrchestrator.ask does."""
     with door.kpi.calls.refusals("ask"), door.connections.stream(user.id) as place:
-        exchange = await door.orchestrator.ask(user, turn, tokens_of(request, user), request_id)
+        exchange = await door.sessions.orchestrator.ask(user, turn, tokens_of(request, user), request_id)
         return exchange_stream(door, user, exchange, place, renderer, stops_with_client=stops_with_client)
 
 

@@ -1,5 +1,6 @@
-"""InstanceLiveness: tells living instances from dead ones, as one instance observes them. Pure: signs and clock are passed in.
+"""InstanceLiveness: tells living instances from dead ones, as one instance observes them.
 
+Pure: signs and clock are passed in.
 It trusts no clock of another instance. A living instance keeps changing its sign, such as a counter. An instance whose
 sign stays the same for a lease, by the observer's own monotonic clock, is dead. Only time in which the observer looked
 counts: while it was suspended, or the store was unavailable, the others may have been unable to change their signs.

@@ -33,6 +33,8 @@ _PATH = "/api/chat"
 class ChatRunsApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._orchestrator = services.sessions.orchestrator
+        self._runs = services.sessions.runs
 
     def operations(self) -> list[Operation]:
         return [
@@ -94,7 +96,7 @@ class ChatRunsApi:
         return ResumedRun(run_id=body.run_id, status=listed.status, events=listed.events, cut=listed.is_cut or None)
 
     async def _started(self, request: Request, user: User, body: StartRun) -> ExchangeLog:
-        if body.run_id is not None and await self._door.runs.is_exchange_id(user, body.run_id):
+        if body.run_id is not None and await self._runs.is_exchange_id(user, body.run_id):
             return await self._newest(user, body.run_id)
         turn = Turn(
             parts=[TextPart(text=body.text)],
@@ -105,38 +107,38 @@ class ChatRunsApi:
             runtime_context=body.runtime_context,
         )
         with named_in_camel_case():
-            first = await self._door.orchestrator.ask(user, turn, tokens_of(request, user), current_origin().request_id)
+            first = await self._orchestrator.ask(user, turn, tokens_of(request, user), current_origin().request_id)
         was_interrupted = first.final is not None and first.final.status is ExchangeStatus.INTERRUPTED
         return await self._newest(user, body.run_id) if body.run_id is not None and was_interrupted else first
 
     async def _newest(self, user: User, run_id: str) -> ExchangeLog:
-        newest = await self._door.runs.newest(user, run_id)
-        return await self._door.orchestrator.view(user, newest.id)
+        newest = await self._runs.newest(user, run_id)
+        return await self._orchestrator.view(user, newest.id)
 
     async def _decided(self, request: Request, user: User, body: DecideToolCall) -> FollowedRun:
-        waiting = await self._door.runs.newest(user, body.run_id)
+        waiting = await self._runs.newest(user, body.run_id)
         decisions = HumanDecisions(decisions=[_decision(waiting, body)])
-        shown = await self._door.orchestrator.view(user, waiting.id)
+        shown = await self._orchestrator.view(user, waiting.id)
         before = FollowedRun(body.run_id, shown, after_seq=shown.last_seq, known=shown.messages)
         tokens = tokens_of(request, user)
         with named_in_camel_case(inside="payload.decisions.0."):
-            decided = await self._door.orchestrator.human_resume(user, None, waiting.id, decisions, tokens)
+            decided = await self._orchestrator.human_resume(user, None, waiting.id, decisions, tokens)
         return replace(before, exchange=decided)
 
     async def _resumed(self, request: Request, user: User, run_id: str) -> ExchangeLog:
-        newest = await self._door.runs.newest(user, run_id)
+        newest = await self._runs.newest(user, run_id)
         if newest.status is not ExchangeStatus.INTERRUPTED:
-            return await self._door.orchestrator.view(user, newest.id)
+            return await self._orchestrator.view(user, newest.id)
         try:
-            return await self._door.orchestrator.resume(
+            return await self._orchestrator.resume(
                 user, newest.id, tokens_of(request, user), current_origin().request_id
             )
         except (SessionBusy, CheckpointMissing):
             # Another call may have resumed it first.
-            later = await self._door.runs.newest(user, run_id)
+            later = await self._runs.newest(user, run_id)
             if later.id == newest.id:
                 raise
-            return await self._door.orchestrator.view(user, later.id)
+            return await self._orchestrator.view(user, later.id)
 
 
 def _decision(waiting: ExchangeRecord, body: DecideToolCall) -> Decision:

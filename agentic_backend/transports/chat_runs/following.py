@@ -100,6 +100,7 @@ async def _end_with_client(request: Request, waiting: asyncio.Timeout) -> None:
 class RunFollower:
     def __init__(self, door: DoorServices, user: User) -> None:
         self._door = door
+        self._sessions = door.sessions.service
         self._user = user
 
     def streamed(self, run: FollowedRun, place: ExitStack) -> EventStream:
@@ -156,7 +157,7 @@ class RunFollower:
 
     async def _trust(self, exchange_id: str) -> TrustSummary | None:
         try:
-            return await self._door.trust.of(self._user, exchange_id)
+            return await self._door.sessions.trust.of(self._user, exchange_id)
         except Exception as error:
             # The run has ended all the same: its session was deleted, the store is away, or the summary has a bug.
             log.warning("run without a trust summary", **because_of(error, exchange_id=exchange_id))
@@ -184,6 +185,6 @@ class RunFollower:
 
     async def _request_id(self, exchange_id: str) -> str:
         try:
-            return (await self._door.sessions.exchange(self._user, exchange_id)).request_id
+            return (await self._sessions.exchange(self._user, exchange_id)).request_id
         except AgenticError:
             return ""

@@ -53,6 +53,7 @@ def _for(use: str) -> Deprecation:
 class ClassicApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._sessions = services.sessions.service
 
     def operations(self) -> list[Operation]:
         session, found = f"{_PATH}/session/{{id}}", (SessionNotFound,)
@@ -92,12 +93,12 @@ class ClassicApi:
 
     async def open_classic_session(self, user: User, body: OpenClassicSession) -> Session:
         """Open a session, for older clients."""
-        opened = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        opened = await self._sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
         return opened.shown()
 
     async def delete_classic_session(self, user: User, id: str) -> None:
         """Delete a session, for older clients."""
-        await self._door.sessions.delete(user, id)
+        await self._sessions.delete(user, id)
 
     async def list_classic_sessions(self, user: User) -> Response:
         """All sessions of the caller, the most recently used first, for older clients."""
@@ -105,7 +106,7 @@ class ClassicApi:
         async def pages() -> AsyncIterator[Sequence[Session]]:
             cursor: str | None = None
             while True:
-                page = await self._door.sessions.page(SessionQuery(user_id=user.id, limit=_PAGE, cursor=cursor))
+                page = await self._sessions.page(SessionQuery(user_id=user.id, limit=_PAGE, cursor=cursor))
                 yield [session.shown() for session in page.sessions]
                 cursor = page.next_cursor
                 if cursor is None:
@@ -117,7 +118,7 @@ class ClassicApi:
         """The messages of a session, by rank, for older clients: all, or the last `limit` before the last `offset`."""
         begin, end = 0, _NO_LIMIT
         if query.limit is not None:
-            end = max(0, (await self._door.sessions.get(user, id)).next_rank - (query.offset or 0))
+            end = max(0, (await self._sessions.get(user, id)).next_rank - (query.offset or 0))
             begin = max(0, end - query.limit)
         elif query.offset is not None:
             raise BadFrame("offset: expected beside limit")
@@ -126,7 +127,7 @@ class ClassicApi:
             next_rank = begin
             while True:
                 count = max(1, min(_PAGE, end - next_rank))
-                session, messages = await self._door.sessions.messages(user, id, next_rank - 1, count)
+                session, messages = await self._sessions.messages(user, id, next_rank - 1, count)
                 yield await self._as_named([message for message in messages if message.rank < end])
                 next_rank = messages[-1].rank + 1 if messages else session.next_rank
                 if next_rank >= min(session.next_rank, end):
@@ -136,7 +137,7 @@ class ClassicApi:
 
     async def _as_named(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         """The messages with the ids that their exchanges' clients gave them."""
-        names = await self._door.sessions.client_exchange_ids({message.exchange_id for message in messages})
+        names = await self._sessions.client_exchange_ids({message.exchange_id for message in messages})
         return [
             message.model_copy(update={"exchange_id": names[message.exchange_id]})
             if message.exchange_id in names

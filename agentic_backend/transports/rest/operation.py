@@ -51,6 +51,9 @@ from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.rest.deprecation import Deprecation
 from agentic_backend.transports.rest.query_string import Query
 
+PREFIX = "/agentic/v1"
+"""Where the paths of the server's own calls begin."""
+
 
 class ErrorForm(Value, ABC):
     """The body of an error, in the form of one door."""

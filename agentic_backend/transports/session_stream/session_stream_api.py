@@ -48,6 +48,7 @@ _operation = partial(Operation, error_form=SessionStreamError)
 class SessionStreamApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._sessions = services.sessions.service
 
     def operations(self) -> list[Operation]:
         path, found = "/sessions/{id}", (SessionNotFound,)
@@ -76,12 +77,12 @@ class SessionStreamApi:
         """Open a session with a tool."""
         scope = {} if body.assignment_id is None else {"assignment": body.assignment_id}
         submission_id = body.submission_id
-        opened = await self._door.sessions.open(user, body.tool_id, None, None, scope, submission_id=submission_id)
+        opened = await self._sessions.open(user, body.tool_id, None, None, scope, submission_id=submission_id)
         return OpenedToolSession.of(opened)
 
     async def list_tool_sessions(self, user: User, query: ListToolSessions) -> ToolSessions:
         """The caller's sessions, the most recently used first: the first active one is to be continued."""
-        page = await self._door.sessions.page(
+        page = await self._sessions.page(
             SessionQuery(
                 user_id=user.id, agent_id=query.tool_id, state=query.state, limit=query.limit, cursor=query.cursor
             )
@@ -92,7 +93,7 @@ class SessionStreamApi:
 
     async def get_tool_session(self, user: User, id: str) -> ToolSession:
         """One session."""
-        return ToolSession.of(await self._door.sessions.record(user, id))
+        return ToolSession.of(await self._sessions.record(user, id))
 
     async def send_to_tool_session(self, request: Request, user: User, id: str, body: SendContent) -> EventStream:
         """Send a message; the answer is streamed. The same content sent twice is two messages."""
@@ -107,7 +108,7 @@ class SessionStreamApi:
             after, left = query.after_seq, query.limit
             while True:
                 count = _PAGE if left is None else min(_PAGE, left)
-                session, messages = await self._door.sessions.messages(user, id, after, count)
+                session, messages = await self._sessions.messages(user, id, after, count)
                 yield [ToolSessionMessage.of(message) for message in messages]
                 left = None if left is None else left - len(messages)
                 if not messages or left == 0 or messages[-1].rank + 1 >= session.next_rank:
@@ -118,19 +119,19 @@ class SessionStreamApi:
 
     async def complete_tool_session(self, user: User, id: str, body: NoFields) -> CompletedToolSession:
         """Stop what runs in a session, and complete it: no more is asked in it. Answers when it has stopped."""
-        return CompletedToolSession.of(await self._door.sessions.complete(user, id))
+        return CompletedToolSession.of(await self._sessions.complete(user, id))
 
     async def submit_assignment(self, user: User, body: Submitted) -> CompletedToolSessions:
         """Complete the caller's active sessions of an assignment, which is submitted. What runs in them is stopped."""
-        completed = await self._door.sessions.complete_submitted(user, body.assignment_id, body.submission_id)
+        completed = await self._sessions.complete_submitted(user, body.assignment_id, body.submission_id)
         return CompletedToolSessions(sessions=[CompletedToolSession.of(session) for session in completed])
 
     async def cancel_tool_session(self, user: User, id: str, body: NoFields) -> Cancelled:
         """Stop what runs in a session, on whichever instance. Answers when it has stopped."""
-        return Cancelled(cancelled=await self._door.sessions.cancel(user, id))
+        return Cancelled(cancelled=await self._sessions.cancel(user, id))
 
     async def list_tool_audit(self, id: str, query: PageOfToolAudit) -> ToolSessionAudit:
         """What modules have replaced or blocked in a session, the newest first. For admins."""
-        audit = await self._door.admin_reads.audit(id, [_AUDIT], query.limit, query.cursor)
+        audit = await self._door.sessions.admin_reads.audit(id, [_AUDIT], query.limit, query.cursor)
         records = [ToolSessionAuditRecord.of(each) for each in audit.records[_AUDIT] if isinstance(each, AuditRecord)]
         return ToolSessionAudit(audit_records=records, next_cursor=audit.next_cursors.get(_AUDIT))

@@ -94,6 +94,8 @@ class Connection:
         self._codec = codec
         self._feed = feed
         self._door = services
+        self._orchestrator = services.sessions.orchestrator
+        self._sessions = services.sessions.service
         self._may_sign_in = tokens is None
         """Whether the next frame may name any user: an anonymous client may sign in with its first frame."""
         self._origin = current_origin()
@@ -160,7 +162,7 @@ class Connection:
             case Authenticate():
                 await self._renew(frame.access_token, frame.refresh_token, sign_in=first)
             case Ask():
-                asked = await self._door.orchestrator.ask(self._user, turn_of(frame), self._tokens.newest, request_id)
+                asked = await self._orchestrator.ask(self._user, turn_of(frame), self._tokens.newest, request_id)
                 if frame.client_exchange_id is not None:
                     self._codec.name_exchange(asked.exchange_id, frame.client_exchange_id)
                 self._feed.follow_asked(asked)
@@ -171,7 +173,7 @@ class Connection:
             case Unfollow() | FollowSessions() | UnfollowSessions():
                 self._watch(frame)
             case HumanResume():
-                resumed = await self._door.orchestrator.human_resume(
+                resumed = await self._orchestrator.human_resume(
                     self._user, frame.session_id, frame.exchange_id, frame.payload, self._tokens.newest
                 )
                 self._feed.follow_decided(resumed)
@@ -185,7 +187,7 @@ class Connection:
         name = frame.exchange_id
         if name is None:
             return frame
-        exchange_id = await self._door.orchestrator.asked_as(self._user, name)
+        exchange_id = await self._orchestrator.asked_as(self._user, name)
         if exchange_id is None:
             await self._name(name)
             return frame
@@ -195,7 +197,7 @@ class Connection:
     async def _name(self, exchange_id: str) -> None:
         """Tell the codec the client's id for an exchange whose first event here may not have it."""
         if self._codec.knows_clients_ids:
-            names = await self._door.sessions.client_exchange_ids([exchange_id])
+            names = await self._sessions.client_exchange_ids([exchange_id])
             for name in names.values():
                 self._codec.name_exchange(exchange_id, name)
 
@@ -209,20 +211,20 @@ class Connection:
         self._feed.end_after(seconds_left(user))
 
     async def _stop(self, frame: Stop) -> None:
-        stopped = await self._door.orchestrator.stop(self._user, frame.session_id, frame.exchange_id)
+        stopped = await self._orchestrator.stop(self._user, frame.session_id, frame.exchange_id)
         if isinstance(stopped, ExchangeLog) and frame.exchange_id is None:
             await self._name(stopped.exchange_id)
         self._feed.stopped(stopped)
 
     async def _follow(self, frame: Follow) -> None:
         if frame.exchange_id is not None:
-            exchange = await self._door.orchestrator.view(self._user, frame.exchange_id, frame.session_id)
+            exchange = await self._orchestrator.view(self._user, frame.exchange_id, frame.session_id)
             self._door.kpi.connections.followed(self._feed.follow(exchange, frame.after_seq))
             if not self._feed.follows(exchange.exchange_id):
-                self._feed.idle(await self._door.orchestrator.session_of(self._user, exchange))
+                self._feed.idle(await self._orchestrator.session_of(self._user, exchange))
             return
         assert frame.session_id is not None, "a frame that names nothing is refused"
-        session, running = await self._door.orchestrator.running_in(self._user, frame.session_id)
+        session, running = await self._orchestrator.running_in(self._user, frame.session_id)
         if running is not None:
             await self._name(running.exchange_id)
         self._door.kpi.connections.followed(self._feed.follow_session(session, running))

@@ -18,8 +18,7 @@ from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.agents.agent_admin import AdministeredAgent, AgentAdmin
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord, VersionAction
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
-from agentic_backend.transports.rest.operation import Operation, Streamed
+from agentic_backend.transports.rest.operation import PREFIX, Operation, Streamed
 from agentic_backend.transports.rest.query_string import Cursor, PageSize, Query
 
 _HIGHEST_VERSION = 2**53

@@ -19,8 +19,7 @@ from agentic_backend.stores.protocol.trail import (
     ToolCallRecord,
 )
 from agentic_backend.stores.records import SessionRecord
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query
 
 

@@ -10,10 +10,9 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import AttachmentNotFound, AttachmentSent, LimitReached, MessageTooLarge
 from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.stores.records import AttachmentRecord
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.content_disposition import disposition_of
-from agentic_backend.transports.rest.operation import BINARY, Operation, Streamed
+from agentic_backend.transports.rest.operation import BINARY, PREFIX, Operation, Streamed
 from agentic_backend.transports.rest.upload import read_upload
 
 FIELD = "file"
@@ -22,7 +21,7 @@ _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'"
 
 class AttachmentsApi:
     def __init__(self, services: DoorServices) -> None:
-        self._attachments = services.attachments
+        self._attachments = services.sessions.attachments
         self._most_bytes = services.limits.attachment_bytes
 
     def operations(self) -> list[Operation]:

@@ -19,10 +19,9 @@ from agentic_backend.sessions.reading.trust_reports import TrustReports
 from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import CheckpointRecord, ExchangeRecord, HumanDecision
 from agentic_backend.tracing.origin import current_origin
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import ASKING, RESUMING, Header, Operation
+from agentic_backend.transports.rest.operation import ASKING, PREFIX, RESUMING, Header, Operation
 from agentic_backend.transports.rest.rest_input import ResumeExchange
 from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, exchange_stream, session_stream
 
@@ -93,6 +92,9 @@ def last_that_fit(decisions: Sequence[HumanDecision]) -> list[HumanDecision]:
 class ExchangesApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._orchestrator = services.sessions.orchestrator
+        self._sessions = services.sessions.service
+        self._reports = services.sessions.reports
 
     def operations(self) -> list[Operation]:
         path, found = f"{PREFIX}/exchanges/{{id}}", (ExchangeNotFound,)
@@ -119,11 +121,11 @@ class ExchangesApi:
 
     async def get_exchange(self, user: User, id: str) -> ExchangeView:
         """One exchange: its state, what waits for a person, where it can continue, and what it took."""
-        return ExchangeView.of(*await self._door.reports.exchange(user, id))
+        return ExchangeView.of(*await self._reports.exchange(user, id))
 
     async def get_checkpoint(self, user: User, id: str) -> CheckpointRecord:
         """The envelope of an exchange's last checkpoint: what it was taken at and when, never the state in it."""
-        checkpoint = (await self._door.sessions.exchange(user, id)).checkpoint
+        checkpoint = (await self._sessions.exchange(user, id)).checkpoint
         if checkpoint is None:
             raise CheckpointMissing("The exchange has no checkpoint yet.")
         return checkpoint
@@ -134,20 +136,20 @@ class ExchangesApi:
         kind = "resume" if body.payload is None else "decision"
         with self._door.kpi.calls.refusals(kind), self._door.connections.stream(user.id) as place:
             if body.payload is None:
-                exchange = await self._door.orchestrator.resume(user, id, tokens, current_origin().request_id)
+                exchange = await self._orchestrator.resume(user, id, tokens, current_origin().request_id)
             else:
-                exchange = await self._door.orchestrator.human_resume(user, None, id, body.payload, tokens)
+                exchange = await self._orchestrator.human_resume(user, None, id, body.payload, tokens)
             return exchange_stream(self._door, user, exchange, place, ChatV2Renderer())
 
     async def follow_session(self, request: Request, user: User, id: str) -> EventStream:
         """The events of a session: what runs, and all that begins later. Continues after `Last-Event-ID`."""
         with self._door.connections.stream(user.id) as place:
             last_id = _last_event_id(request)
-            session, running = await self._door.orchestrator.running_in(user, id)
+            session, running = await self._orchestrator.running_in(user, id)
             seen: tuple[ExchangeLog, int] | None = None
             if last_id is not None:
                 try:
-                    seen = await self._door.orchestrator.view(user, last_id[0], session.id), last_id[1]
+                    seen = await self._orchestrator.view(user, last_id[0], session.id), last_id[1]
                 except ExchangeNotFound:
                     raise BadFrame("Last-Event-ID: names no exchange of this session") from None
             return session_stream(self._door, user, session, running, seen, place)

@@ -13,8 +13,7 @@ from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.views import FeedbackView, SessionFeedbackView
 from agentic_backend.sessions.users.feedback import FeedbackService
 from agentic_backend.stores.protocol.trail import FeedbackRecord
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query
 
 # Ranks have fewer digits.

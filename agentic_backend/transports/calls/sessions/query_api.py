@@ -6,9 +6,8 @@ from agentic_backend.auth.user import User
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.sessions.asking.turn import Turn
 from agentic_backend.tracing.origin import current_origin
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import QUERYING, Operation
+from agentic_backend.transports.rest.operation import PREFIX, QUERYING, Operation
 from agentic_backend.transports.rest.rest_input import AskQuery
 from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed
 

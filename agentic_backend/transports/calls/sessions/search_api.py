@@ -13,8 +13,7 @@ from agentic_backend.sessions.reading.snippets import Piece, marked, snippet_of
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.stores.protocol.session_search import FoundPage, FoundSession, SessionSearch
 from agentic_backend.stores.records import MessageRecord
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Cursor, PageSize, Query, SearchWords
 
 _WORDS_AT_MOST = 10

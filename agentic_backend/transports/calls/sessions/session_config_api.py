@@ -8,9 +8,8 @@ from agentic_backend.policy.scopes.agents_in_scope import AgentInScope
 from agentic_backend.policy.scopes.effective import LevelValue
 from agentic_backend.protocol.messages import Session
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import FINDING, Operation
+from agentic_backend.transports.rest.operation import FINDING, PREFIX, Operation
 
 _PROMPTS = "prompts."
 
@@ -45,6 +44,7 @@ class SessionConfigView(Value):
 class SessionConfigApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._sessions = services.sessions.service
 
     def operations(self) -> list[Operation]:
         path, errors = f"{PREFIX}/sessions/{{id}}/config", (SessionNotFound, *FINDING)
@@ -52,7 +52,7 @@ class SessionConfigApi:
 
     async def get_session_config(self, user: User, id: str) -> SessionConfigView:
         """The settings that apply to a session, and which level each value comes from."""
-        session, found = await self._door.sessions.settings_of(user, id)
+        session, found = await self._sessions.settings_of(user, id)
         return _view(session, found, with_prompts=user.sees_details)
 
 

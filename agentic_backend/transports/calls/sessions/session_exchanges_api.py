@@ -13,8 +13,7 @@ from agentic_backend.sessions.reading.exchange_pages import ExchangePages, Liste
 from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.stores.records import HumanDecision
 from agentic_backend.transports.calls.sessions.exchanges_api import last_that_fit
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import PageSize, Query, WholeNumber
 
 

@@ -12,9 +12,8 @@ from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.reading.session_export import SessionExport
 from agentic_backend.sessions.session_service import SessionService
 from agentic_backend.transports.calls.sessions.session_exchanges_api import ExchangeSummary
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.rest.content_disposition import disposition_of, file_name
-from agentic_backend.transports.rest.operation import Operation, Streamed
+from agentic_backend.transports.rest.operation import PREFIX, Operation, Streamed
 from agentic_backend.transports.rest.query_string import Query
 
 

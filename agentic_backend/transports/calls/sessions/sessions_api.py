@@ -29,12 +29,10 @@ from agentic_backend.stores.base import SessionChange, SessionQuery
 from agentic_backend.stores.records import SessionRecord
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import ATTACHING, OPENING, Operation
+from agentic_backend.transports.rest.operation import ATTACHING, OPENING, PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query, SearchText, WholeNumber
 from agentic_backend.transports.rest.rest_input import ChangeSession, ForkSession, NoFields, OpenSession, SendMessage
 from agentic_backend.transports.sse import EVENTS, ChatV2Renderer, EventStream, ask_streamed, list_stream
-
-PREFIX = "/agentic/v1"
 
 
 class BranchesApi:
@@ -94,9 +92,10 @@ class PageOfMessages(Query):
     limit: Annotated[int, PageSize(1_000)] = 200
 
 
-class RestApi:
+class SessionsApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._sessions = services.sessions.service
 
     def operations(self) -> list[Operation]:
         path, found = f"{PREFIX}/sessions/{{id}}", (SessionNotFound,)
@@ -122,18 +121,18 @@ class RestApi:
         problems = [redact(problem, self._door.secrets) for problem in self._door.agents.reload_problems(user)]
         return AgentsView(
             agents=shown,
-            chat_profiles=_profile_views(self._door.sessions.chat_profiles),
+            chat_profiles=_profile_views(self._sessions.chat_profiles),
             reload_problems=problems or None,
         )
 
     async def open_session(self, user: User, body: OpenSession) -> Session:
         """Open a session."""
-        opened = await self._door.sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
+        opened = await self._sessions.open(user, body.agent_id, body.title, body.chat_profile, body.scope)
         return opened.shown()
 
     async def list_sessions(self, user: User, query: ListSessions) -> SessionsView:
         """The caller's sessions, the most recently used first."""
-        page = await self._door.sessions.page(
+        page = await self._sessions.page(
             SessionQuery(
                 user_id=user.id,
                 agent_id=query.agent_id,
@@ -145,13 +144,13 @@ class RestApi:
                 cursor=query.cursor,
             )
         )
-        statuses = await self._door.sessions.statuses(page.sessions)
+        statuses = await self._sessions.statuses(page.sessions)
         listed = [_listed(session, statuses.get(session.id)) for session in page.sessions]
         return SessionsView(sessions=listed, next_cursor=page.next_cursor)
 
     async def get_session(self, user: User, id: str) -> Session:
         """One session."""
-        return await self._door.sessions.get(user, id)
+        return await self._sessions.get(user, id)
 
     async def change_session(self, user: User, id: str, body: ChangeSession) -> Session:
         """Give a session another title, pin or archive it; its branches, and what it is a branch of, with it.
@@ -159,19 +158,19 @@ class RestApi:
         An ask in an archived session takes it out of the archive.
         """
         change = SessionChange(title=body.title, pinned=body.pinned, archived=body.archived)
-        return await self._door.sessions.change(user, id, change)
+        return await self._sessions.change(user, id, change)
 
     async def delete_session(self, user: User, id: str) -> None:
         """Stop what runs in a session, and delete all of it."""
-        await self._door.sessions.delete(user, id)
+        await self._sessions.delete(user, id)
 
     async def reset_state(self, user: User, id: str) -> None:
         """Forget what the agents of a session know of it; its messages stay."""
-        await self._door.sessions.reset_state(user, id)
+        await self._sessions.reset_state(user, id)
 
     async def list_messages(self, user: User, id: str, query: PageOfMessages) -> MessagesView:
         """The messages of a session, by rank."""
-        session, messages = await self._door.sessions.messages(user, id, query.after_rank, query.limit)
+        session, messages = await self._sessions.messages(user, id, query.after_rank, query.limit)
         return MessagesView(messages=messages, next_rank=session.next_rank)
 
     async def send_message(self, request: Request, user: User, id: str, body: SendMessage) -> EventStream:
@@ -190,12 +189,12 @@ class RestApi:
 
         Answers when it has stopped, or after three seconds, where the server that runs it stands still.
         """
-        session = await self._door.sessions.complete(user, id)
+        session = await self._sessions.complete(user, id)
         return CompletedView(id=session.id, state=session.state, ended_at=session.ended_at)
 
     async def cancel_session(self, user: User, id: str, body: NoFields) -> CancelledView:
         """Stop what runs in a session. Answers when it has stopped."""
-        return CancelledView(cancelled=await self._door.sessions.cancel(user, id))
+        return CancelledView(cancelled=await self._sessions.cancel(user, id))
 
 
 def _listed(session: SessionRecord, status: ExchangeStatus | None) -> ListedSession:

@@ -12,8 +12,8 @@ from agentic_backend.protocol.views import CreatedShareView, SharedSessionView, 
 from agentic_backend.sessions.users.sharing import SharingService
 from agentic_backend.stores.protocol.trail import ShareRecord
 from agentic_backend.stores.records import shown
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX, PageOfMessages
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.calls.sessions.sessions_api import PageOfMessages
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 
 
 class ShareSession(Frame):

@@ -12,11 +12,10 @@ from agentic_backend.attachments.kinds import TYPES
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.contract.doors import DOORS, Door
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.deprecation import Deprecation
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import PageSize
 from agentic_backend.transports.sign_in import SignIn
 
@@ -188,7 +187,7 @@ class InfoApi:
     @cached_property
     def _info(self) -> ServerInfo:
         """Made once: the version is read from a file, and nothing of it changes."""
-        sharing = self._door.sharing.settings
+        sharing = self._door.sessions.sharing.settings
         return ServerInfo(
             versions=Versions(
                 server=version("agentic-backend"),

@@ -11,9 +11,8 @@ from agentic_backend.errors import BadFrame
 from agentic_backend.sessions.reading.kpi_report import NumericalReport, Precision, SummaryReport
 from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS, OPERATIONS, Aggregation
 from agentic_backend.transports.calls.admin.admin_gate import called
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Query, Time
 
 _PATH = f"{PREFIX}/metrics/chatbot"
@@ -56,6 +55,7 @@ class NumericalFigures(Span):
 class MetricsApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._reports = services.sessions.reports
 
     def operations(self) -> list[Operation]:
         return [
@@ -72,14 +72,14 @@ class MetricsApi:
             if name not in GROUPS:
                 raise BadFrame(f"groupby: expected one of {', '.join(GROUPS)}")
         whose = await self._whose(request, user)
-        return await self._door.reports.numerical(
+        return await self._reports.numerical(
             user.id, whose, query.start, query.end, query.precision, aggregations, groupby
         )
 
     async def summary_metrics(self, request: Request, user: User, query: Span) -> SummaryReport:
         """Totals of exchanges by agent and status: the caller's own, an admin's of all users."""
         query.check()
-        return await self._door.reports.summary(user.id, await self._whose(request, user), query.start, query.end)
+        return await self._reports.summary(user.id, await self._whose(request, user), query.start, query.end)
 
     async def _whose(self, request: Request, user: User) -> str | None:
         """The id of the user whose exchanges `user` may see; None for all users: that an admin sees them is recorded.
@@ -88,7 +88,7 @@ class MetricsApi:
         """
         if not user.is_admin:
             return user.id
-        await self._door.admin_reads.note(user.id, called(request), None)
+        await self._door.sessions.admin_reads.note(user.id, called(request), None)
         return None
 
 

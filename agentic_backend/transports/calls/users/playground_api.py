@@ -13,10 +13,9 @@ from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.sessions.reading.run_views import DrawnGraph, TracedRun
 from agentic_backend.stores.protocol.trail import PromptSection
 from agentic_backend.tracing.origin import current_origin
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import ASKING, OPENING, Operation
+from agentic_backend.transports.rest.operation import ASKING, OPENING, PREFIX, Operation
 
 
 class GraphNode(Value):
@@ -177,6 +176,7 @@ class RerunView(Value):
 class PlaygroundApi:
     def __init__(self, services: DoorServices) -> None:
         self._door = services
+        self._run_views = services.sessions.run_views
 
     def operations(self) -> list[Operation]:
         path = f"{PREFIX}/exchanges/{{id}}"
@@ -189,15 +189,15 @@ class PlaygroundApi:
 
     async def get_graph(self, request: Request, user: User, id: str) -> GraphsView:
         """The graph of an agent, and those of its crew, as LangGraph draws them; for developers and admins."""
-        return GraphsView.of(list(await self._door.run_views.graphs(user, id, tokens_of(request, user))))
+        return GraphsView.of(list(await self._run_views.graphs(user, id, tokens_of(request, user))))
 
     async def get_steps(self, user: User, id: str) -> RunView:
         """The steps of the caller's own run with what each got and gave; for developers and admins."""
-        return RunView.of(await self._door.run_views.steps(user, id))
+        return RunView.of(await self._run_views.steps(user, id))
 
     async def rerun_exchange(self, request: Request, user: User, id: str, body: Rerun) -> RerunView:
         """Run an exchange again from one of its steps, in a branch of its session; for developers and admins."""
         tokens, request_id = tokens_of(request, user), current_origin().request_id
-        exchange = await self._door.reruns.rerun(user, id, body.graph_step, tokens, request_id)
+        exchange = await self._door.sessions.reruns.rerun(user, id, body.graph_step, tokens, request_id)
         assert exchange.session_id is not None, "it runs in a branch"
         return RerunView(session_id=exchange.session_id, exchange_id=exchange.exchange_id)

@@ -8,8 +8,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import BadFrame
 from agentic_backend.sessions.reading.usage_reports import UsageReports, UsageView
 from agentic_backend.stores.protocol.usage_sums import USAGE_KEYS, UsageKey, UsageQuery
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Name, Query, Time
 
 _Keys = Annotated[

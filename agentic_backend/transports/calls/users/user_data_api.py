@@ -7,9 +7,8 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from agentic_backend.auth.user import User
-from agentic_backend.transports.calls.sessions.sessions_api import PREFIX
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.rest.operation import Operation, Streamed
+from agentic_backend.transports.rest.operation import PREFIX, Operation, Streamed
 
 _HEADERS = {"cache-control": "no-store", "content-disposition": 'attachment; filename="export.jsonl"'}
 _LINE = Field(
@@ -22,8 +21,8 @@ _LINES = Streamed("application/x-ndjson", Annotated[dict[str, Any], _LINE])
 
 class UserDataApi:
     def __init__(self, services: DoorServices) -> None:
-        self._export = services.user_export
-        self._deletions = services.user_deletions
+        self._export = services.sessions.user_export
+        self._deletions = services.sessions.user_deletions
 
     def operations(self) -> list[Operation]:
         theirs = f"{PREFIX}/admin/users/{{id}}"

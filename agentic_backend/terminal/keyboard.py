@@ -9,7 +9,10 @@ from typing import TextIO
 
 with contextlib.suppress(ImportError):
     # Python's `input` then edits lines and has a history.
-    import readline  # noqa: F401
+    import readline
+
+    # Python switches it off. With it, the lines of what is pasted are one ask, and nothing is sent before Return.
+    readline.parse_and_bind("set enable-bracketed-paste on")
 
 
 class Keyboard:

@@ -89,7 +89,9 @@ class TerminalChat:
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(self._terminal)
-        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        text = data.decode(errors="replace").replace("\r\n", "\n")
+        # That a paste is to be marked, and no longer: a terminal shows nothing of it.
+        self.shown = (self.shown + text).replace("\x1b[?2004h", "").replace("\x1b[?2004l\r", "")
 
 
 @asynccontextmanager

@@ -33,6 +33,22 @@ async def test_ctrl_c_stops_an_answer_and_leaves_at_the_prompt(server: RunningSe
     assert "Traceback" not in chat.shown
 
 
+async def test_the_lines_of_a_paste_are_one_ask(server: RunningServer, tmp_path: Path) -> None:
+    async with on_terminal("--url", server.address, cwd=tmp_path) as chat:
+        await chat.until("> ")
+        chat.type("repeat after me: \x1b[200~one\nzwei \u00e4\u6f22\n/quit\x1b[201~")
+        await chat.until("/quit")
+        chat.type(" three\r")
+        await chat.until("one\nzwei \u00e4\u6f22\n/quit three\n")
+        await chat.until("> ")
+        chat.type("/history\r")
+        await chat.until("> ")
+        chat.type(CTRL_D)
+        assert await chat.ended() == 0
+    assert chat.shown.count("user: ") + chat.shown.count("you: ") == 1
+    assert "Traceback" not in chat.shown
+
+
 async def test_a_second_ctrl_c_leaves_an_answer_that_has_not_ended(server: RunningServer, tmp_path: Path) -> None:
     paced_agent.begin()
     async with line_to(server.address) as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:

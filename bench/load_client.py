@@ -25,6 +25,8 @@ class Load:
     first_token: list[float] = field(default_factory=list)
     turn: list[float] = field(default_factory=list)
     frames: int = 0
+    refused: int = 0
+    """Asks that were refused because the server had too much to do, and sent again when it said."""
 
 
 def socket_to(server: Server) -> connect:
@@ -46,8 +48,18 @@ async def turn(socket: ClientConnection, load: Load, ask: dict[str, str]) -> str
                 load.first_token.append(((first or began) - began) * 1000)
                 load.turn.append((time.perf_counter() - began) * 1000)
                 return frame
-            assert not frame.startswith('{"type":"error"'), frame
+            if frame.startswith('{"type":"error"'):
+                await asyncio.sleep(wait_s(frame))
+                load.refused += 1
+                await socket.send(json.dumps({"type": "ask", "message": "hello", **ask}))
     raise AssertionError("the socket closed before the final")
+
+
+def wait_s(refusal: str) -> float:
+    """For how long an overloaded server wants to be left alone; any other refusal is a fault."""
+    told = json.loads(refusal)
+    assert told["code"] == "overloaded", refusal
+    return float(told["retry_after_s"])
 
 
 async def measure(server: Server, agent_id: str, concurrency: int, turns: int) -> dict[str, float]:
@@ -72,6 +84,7 @@ async def measure(server: Server, agent_id: str, concurrency: int, turns: int) -
         "turn_p50": percentile(load.turn, 50),
         "turn_p95": percentile(load.turn, 95),
         "frames": load.frames / turns,
+        "refused": float(load.refused),
         "memory_kib": server.memory_kib(),
     }
 

@@ -250,6 +250,7 @@ def report(cases: dict[str, Figures]) -> str:
     long_session = ", ".join(f"{n}th: {ms:.1f} ms" for n, ms in cases["long session"].items())
     memory = ", ".join(f"after {n:,} turns {cases['soak'][f'after_{n}'] / 1024:.0f} MiB" for n in SOAK_TURNS)
     context = ", ".join(f"{case} {ms:.1f} ms" for case, ms in cases["context"].items())
+    refused = {case: figures["refused"] for case, figures in cases.items() if figures.get("refused")}
     return f"""# Results
 
 `make bench` on {datetime.now(UTC):%Y-%m-%d}: medians of {ROUNDS} rounds, each round measures limits and product
@@ -267,6 +268,7 @@ machine; the other figures are those of SQLite.
 
 {doors.table({agent_id: cases[f"doors {agent_id}"] for agent_id in doors.TURNS})}
 
+- Asks refused as too much, and sent again: {refused or "none"}.
 - The turn within one session: {long_session}.
 - Disk per exchange: {cases["disk"]["first_half"]:.0f} bytes in the first 500 of a session, \
 {cases["disk"]["second_half"]:.0f} in the next.

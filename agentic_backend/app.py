@@ -169,8 +169,7 @@ async def _open_parts(
     await stack.enter_async_context(store.heartbeat(instance.id, settings.relay.lease_s / 3))
     budgets = Budgets(store, settings.budgets)
     ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(settings.prices), kpi, budgets)))
-    point_timeout_s, facts = settings.modules.point_timeout_s, Scopes(policies).facts
-    supervisor = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), point_timeout_s, facts)
+    supervisor = ModuleSupervisor(store, kpi, lambda work: relay.spawn(work), scope_facts=Scopes(policies).facts)
     # They close after the exchanges that use them.
     modules = await stack.enter_async_context(aclosing(supervisor))
     await modules.start(specs, module_services(models, ledger))

@@ -28,7 +28,7 @@ from agentic_backend.tracing.spans import LONGEST_ATTRIBUTE
 log = logging.getLogger(__name__)
 
 NAME = "agentic_backend"
-_BATCH, _EVERY_S, _TELL_EVERY_S = 512, 2.0, 60.0
+_EVERY_S, _TELL_EVERY_S = 2.0, 60.0
 # The longest wait for the last spans to be sent, at the end of the server.
 _LAST_S = 1.0
 
@@ -68,16 +68,8 @@ def _provider(
         span_limits=SpanLimits(max_attributes=64, max_events=0, max_links=4, max_attribute_length=LONGEST_ATTRIBUTE),
     )
     exporter = _Exporter(settings)
-    queue = settings.queue_spans
-    provider.add_span_processor(
-        BatchSpanProcessor(
-            exporter,
-            max_queue_size=queue,
-            max_export_batch_size=min(queue, _BATCH),
-            schedule_delay_millis=_EVERY_S * 1000,
-            export_timeout_millis=settings.export_timeout_s * 1000,
-        )
-    )
+    # The bounds of the queue and of a batch are OpenTelemetry's own variables, OTEL_BSP_*.
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=_EVERY_S * 1000))
     return provider, exporter
 
 
@@ -106,7 +98,6 @@ class _Exporter(SpanExporter):
         self._otlp = OTLPSpanExporter(
             endpoint=settings.endpoint,
             headers=settings.headers,
-            timeout=settings.export_timeout_s,
             compression=Compression.Gzip,
             session=session,
         )

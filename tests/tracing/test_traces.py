@@ -276,8 +276,10 @@ async def test_a_decision_on_another_instance_goes_on_in_the_trace_that_began(tm
 
 @pytest.mark.parametrize("fault", ["hangs", "refuses", "absent"])
 async def test_a_receiver_that_fails_holds_nothing_up(
-    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in {"BSP_MAX_QUEUE_SIZE": 8, "BSP_MAX_EXPORT_BATCH_SIZE": 8, "EXPORTER_OTLP_TIMEOUT": 60}.items():
+        monkeypatch.setenv(f"OTEL_{name}", str(value))
     async with otlp_receiver() as receiver, model_server() as provider:
         provider.reply = lambda messages: Reply(ANSWER)
         endpoint = receiver.url
@@ -290,7 +292,7 @@ async def test_a_receiver_that_fails_holds_nothing_up(
                 endpoint = f"{address_of(bound)}/v1/traces"
         # Shorter than the time that the receiver may take.
         async with asyncio.timeout(PATIENCE_S):
-            async with traced_server(tmp_path, provider, endpoint, export_timeout_s=60, queue_spans=8) as server:
+            async with traced_server(tmp_path, provider, endpoint) as server:
                 for _ in range(3):
                     await ask(server)
     if fault == "refuses":

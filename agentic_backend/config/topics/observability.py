@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agentic_backend.config.setting_types import Count, HeaderName, HttpUrl, NonEmpty, Section
+from agentic_backend.config.setting_types import HeaderName, HttpUrl, NonEmpty, Section
 
 
 class TracingSettings(Section):
@@ -33,10 +33,6 @@ class TracingSettings(Section):
         "a module keeps back.",
     )
     service: NonEmpty = Field("agentic-backend", description="The traces' `service.name`.")
-    export_timeout_s: Annotated[float, Field(gt=0, le=60)] = Field(
-        5.0, description="How long the receiver may take for a batch; then the batch is dropped."
-    )
-    queue_spans: Count = Field(2_048, description="The most spans that wait to be sent; what is more is dropped.")
 
 
 class HealthSettings(Section):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from agentic_backend.config.setting_types import AnyPath, Seconds, Section
+from agentic_backend.config.setting_types import AnyPath, Section
 
 DEFAULT_FILE = Path("config", "policies.yaml")
 
@@ -16,11 +16,6 @@ class ModulesSettings(Section):
         None,
         description="The file that lists the modules; `null` is `./config/modules.yaml` if it is there, else the "
         "shipped file, in which all are switched off.",
-    )
-    point_timeout_s: Seconds = Field(
-        10,
-        description="How long all modules of one point may take together for one text, in seconds; those that are left "
-        "then count as failed.",
     )
 
 

@@ -1,14 +1,14 @@
 """LinkedFiles: the page's directory as it is served: few files, read, linked and compressed once in a process.
 
-At the start the modules that the page begins with are read, which takes some 100 ms and finds what is wrong with them.
-A file is linked and compressed, in a thread, at its first request. Nothing is read again, so a change of the directory
-shows after a restart.
+At the start the files are read, no more. Modules are read for what they import once a module is asked for, which takes
+some 200 ms in a thread: a server whose page nobody opens doesn't pay for it. Then each file is linked and compressed, at
+its first request. Nothing is read again, so a change of the directory shows after a restart.
 """
 
 import asyncio
 import mimetypes
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -25,13 +25,12 @@ _CSS_FILLING = re.compile(rb"/\*.*?\*/|(?<=\n)\s+", re.DOTALL)
 
 
 class LinkedFiles:
-    """Paths are relative to the page's directory. Raises LinkError."""
+    """Paths are relative to the page's directory. Raises LinkError if its document is not as expected."""
 
     def __init__(self, directory: Path) -> None:
         found = sorted(path for path in directory.rglob("*") if path.is_file())
         self._sources = {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
         self.index = Index.read(self._sources["index.html"].decode())
-        self._linker = Linker(self._sources, self.index.entry)
         # Each file that was asked for, and its source map: at most two for each file of the directory.
         self._made: dict[str, EncodedFile] = {}
         # One thread makes a file that several ask for.
@@ -46,7 +45,10 @@ class LinkedFiles:
         return digest.digest()
 
     async def get(self, path: str) -> EncodedFile | None:
-        """The file at `path`, None if there is none. A module of the page is linked with what it needs."""
+        """The file at `path`, None if there is none. A module of the page is linked with what it needs.
+
+        Raises LinkError if that can't be done.
+        """
         if path not in self._made and path.removesuffix(_MAP) in self._sources:
             await asyncio.to_thread(self._make, path)
         return self._made.get(path)
@@ -65,6 +67,10 @@ class LinkedFiles:
                 media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
                 self._made[path] = EncodedFile.of(self._sources[path], media_type)
 
+    @cached_property
+    def _linker(self) -> Linker:
+        return Linker(self._sources, self.index.entry)
+
     def _link(self, path: str) -> None:
         linked = self._linker.link(path)
         self._made[path] = EncodedFile.of(linked.code, "text/javascript")
@@ -73,5 +79,5 @@ class LinkedFiles:
 
 @lru_cache(maxsize=2)
 def linked_files(directory: Path) -> LinkedFiles:
-    """The files of `directory`; the first call in a process takes some 100 ms."""
+    """The files of `directory`; the first call in a process reads them."""
     return LinkedFiles(directory)

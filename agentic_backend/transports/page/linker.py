@@ -2,7 +2,7 @@
 
 One file has the entry and all that it imports; each module that is imported dynamically has one more, with what it
 imports beyond that. A module becomes a function that runs once and leaves its exports in a record of modules; a file
-that is loaded later finds there what runs already, so no module runs twice. It is linked when the server starts, not by
+that is loaded later finds there what runs already, so no module runs twice. It is linked by the server, not by
 esbuild or Rollup when something is committed: the result in the repository would be a merge conflict for each two
 changes, and Node would be needed to change the page.
 

@@ -29,7 +29,7 @@ _REVALIDATED = "no-cache"
 
 
 class Page:
-    """The page for one way to sign in. Making the first one in a process takes some 100 ms."""
+    """The page for one way to sign in. Making the first one in a process reads its files."""
 
     def __init__(self, sign_in: SignIn, brand: Brand, directory: Path = WEB) -> None:
         linked, own = linked_files(directory), brand.files()

@@ -2,12 +2,16 @@
 
 import gzip
 import re
+from pathlib import Path
 
 import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 from support.rest_client import plain_http
 from support.running_server import RunningServer
+
+from agentic_backend.transports.page.es_module import LinkError
+from agentic_backend.transports.page.linked_files import LinkedFiles
 
 FOREVER = "public, max-age=31536000, immutable"
 IDENTITY = {"accept-encoding": "identity"}
@@ -105,3 +109,13 @@ async def test_single_sources_are_served_for_other_pages(server: RunningServer) 
         response = await http.get("/static/client/index.js")
         assert (response.status_code, response.headers["cache-control"]) == (200, "no-cache")
         assert "export {" in response.text
+
+
+async def test_no_module_is_read_before_one_is_asked_for(tmp_path: Path) -> None:
+    entry = '<script type="module" src="static/main.js"></script>'
+    for name, text in {"index.html": entry, "main.js": "import {", "style.css": "", "logo.svg": "<svg/>"}.items():
+        (tmp_path / name).write_text(text)
+    files = LinkedFiles(tmp_path)
+    assert await files.get("logo.svg") is not None
+    with pytest.raises(LinkError, match=r"main\.js"):
+        await files.get("main.js")

@@ -15,9 +15,6 @@ LANES ?= 3
 # The lanes begin with the slowest folders, which tests/support/lanes.py names.
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
 SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or nginx or redis or typescript
-# They start servers, processes or whole campaigns.
-SLOW := e2e faults gameday hostile mcp providers support graphs experts evals new_agent terminal test_docs_tutorial.py test_secrets.py test_shipped_catalog.py test_docs_metrics.py client/test_reconnects.py transports/test_slow_clients.py transports/contract/test_calls_as_described.py sessions/test_maintenance.py
-
 # Else each server that a test starts compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE =
 
@@ -41,11 +38,10 @@ tests-of: .venv/.installed-dev
 test-map: services
 	$(BIN)/python tools/tests_of.py record $(IN_LANES)
 
-# What shows within some minutes that a change is sound: no services, no campaigns, no browser.
-# More lanes than cores, and single tests in turn: many of these tests wait. Without schemathesis, which takes seconds
-# to import in each lane, and whose tests are not among these.
+# What shows within a minute and a half that a change is sound: the files of tests that take a second each, without
+# services. It says what it leaves out.
 quick: .venv/.installed-dev
-	$(BIN)/pytest -n 8 --dist load -m "not ($(SERVICES))" $(SLOW:%=--ignore tests/%)
+	tests=$$($(BIN)/python tools/tests_of.py quick) && $(BIN)/pytest -n $(LANES) -m "not ($(SERVICES))" $$tests
 
 # All that docs/reliability.md promises, at full length, some half an hour; then the table with what was measured.
 faults: services

@@ -1,9 +1,11 @@
-"""Which tests run a file of the product: from a map of what ran when the tests were recorded.
+"""Which tests run a file of the product, and which are quick: from a map of what ran when the tests were recorded.
 
     python tools/tests_of.py select FILE …
+    python tools/tests_of.py quick
     python tools/tests_of.py record [--keep DIRECTORY] [ARGUMENT OF PYTEST …]
 
-`select` prints files of tests, the quickest first. `record` runs pytest, notes which functions of the product each file
+`select` prints files of tests, the quickest first. `quick` prints those that take a second each, and tells on standard
+error what it leaves out. `record` runs pytest, notes which functions of the product each file
 of tests runs, in whatever process, and writes the map, `tests_of.json` beside this file. Each function gets some of the
 files that run it: those that take little time, run little else or name the module; all, where few run it.
 
@@ -36,6 +38,7 @@ from function_recorder import NOTES, functions  # noqa: E402
 # A function has so many files of tests, as long as all those of its module together take no longer than this.
 COVERS = 4
 BUDGET_S = 40.0
+QUICK_S = 1.0
 # Time in the map is rounded up to one of these: it differs with each recording, and the map shall not.
 TIMES_S = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
 
@@ -84,6 +87,17 @@ def select(root: Path, files: Sequence[str]) -> list[str]:
         else:
             found |= set(within_budget(named | mirrored(root, file), known.seconds))
     return sorted(found, key=lambda test: (known.seconds.get(test, 0), test))
+
+
+def quick(root: Path) -> list[str]:
+    """The tests that take no longer than QUICK_S by file; standard error is told of the others."""
+    seconds = Map.read(root).seconds
+    tests = sorted(path.relative_to(root).as_posix() for path in (root / TESTS).rglob("test_*.py"))
+    found = [test for test in tests if seconds.get(test, TIMES_S[-1]) <= QUICK_S]
+    left = Counter(Path(test).parts[1].removesuffix(".py") for test in tests if test not in set(found))
+    folders = ", ".join(f"{folder} {count}" for folder, count in sorted(left.items()))
+    print(f"{len(found)} of {len(tests)} files of tests; left out, see make check: {folders}", file=sys.stderr)
+    return found
 
 
 def within_budget(tests: set[str], seconds: Mapping[str, float]) -> Iterator[str]:
@@ -223,6 +237,7 @@ def main() -> int:
     actions = parser.add_subparsers(dest="action", required=True)
     selecting = actions.add_parser("select")
     selecting.add_argument("files", nargs="+")
+    actions.add_parser("quick")
     recording = actions.add_parser("record")
     recording.add_argument("--keep", type=Path)
     given, rest = parser.parse_known_args()
@@ -230,7 +245,7 @@ def main() -> int:
         return record(ROOT, rest, given.keep)
     if rest:
         parser.error(f"unknown: {' '.join(rest)}")
-    tests = select(ROOT, [Path(file).as_posix() for file in given.files])
+    tests = quick(ROOT) if given.action == "quick" else select(ROOT, [Path(each).as_posix() for each in given.files])
     print("\n".join(tests))
     return 0 if tests else 1
 

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from agentic_backend.agents.models.chat_models import stream_retry
+from agentic_backend.agents.models import stream_retry
 from agentic_backend.agents.models.stream_retry import with_stream_retry
 
 

@@ -11,7 +11,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Fence, FencedOut, KeptState, SessionChange, SessionQuery
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import state_document
-from agentic_backend.stores.mongo.sessions.sessions import settling
+from agentic_backend.stores.mongo.sessions import settling
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import always, make_faulty, once
 from tests.stores.samples import (

@@ -11,7 +11,8 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import Database
-from agentic_backend.stores.mongo.sessions.sessions import collections_of_session, settling
+from agentic_backend.stores.mongo.sessions import settling
+from agentic_backend.stores.mongo.sessions.sessions import collections_of_session
 from agentic_backend.stores.mongo.sessions.settling import HalfBegun
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from tests.stores.conftest import OpenMongo

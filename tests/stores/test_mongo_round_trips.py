@@ -7,7 +7,7 @@ import pytest
 
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo.documents import Database
-from agentic_backend.stores.mongo.sessions.sessions import settling
+from agentic_backend.stores.mongo.sessions import settling
 from tests.stores.conftest import OpenMongo
 from tests.stores.faulty_database import FaultyDatabase
 from tests.stores.samples import a_kpi, a_session, an_end, an_exchange, answer, fence_after, question

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from agentic_backend.streaming.content.conversion import json_form as json_form_module
+from agentic_backend.streaming.content import json_form as json_form_module
 from agentic_backend.streaming.content.json_form import cut, json_form, value_form
 
 UNREADABLE = {"_unreadable": "list"}

@@ -12,8 +12,9 @@ from support.protocol_samples import MESSAGE
 from agentic_backend.protocol.events import Delta, Event, Final, PartialText, Reset, Started, Stream
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, TokenUsage
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.transports.classic.codec import Classic, unfinished_texts
-from agentic_backend.transports.classic.codec import codec as classic
+from agentic_backend.transports.classic import codec as classic
+from agentic_backend.transports.classic import unfinished_texts
+from agentic_backend.transports.classic.codec import Classic
 
 EventT = TypeVar("EventT", Stream, Delta)
 

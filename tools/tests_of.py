@@ -38,7 +38,7 @@ from function_recorder import NOTES, functions  # noqa: E402
 # A function has so many files of tests, as long as all those of its module together take no longer than this.
 COVERS = 4
 BUDGET_S = 40.0
-QUICK_S = 1.0
+QUICK_S = 0.5
 # Time in the map is rounded up to one of these: it differs with each recording, and the map shall not.
 TIMES_S = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
 

@@ -31,8 +31,8 @@ class PlacedError(Exception):
 _Place = tuple[str, int | None, str]
 """A file, a line and the function."""
 
-_PRODUCT = str(Path(__file__).parent) + os.sep
-_SHIPPED_AGENTS = str(Path(__file__).parent / "experts") + os.sep
+_PRODUCT = str(Path(__file__).parents[1]) + os.sep
+_SHIPPED_AGENTS = str(Path(__file__).parents[1] / "experts") + os.sep
 _PYTHON = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")
 

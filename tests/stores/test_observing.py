@@ -13,7 +13,7 @@ CHANGES = {"insert_one", "insert_many", "update_one", "update_many", "delete_one
 
 def operations(store: str, *decorators: str) -> Iterator[tuple[str, ast.AST]]:
     """The operations of a store with one of these decorators, by name."""
-    for file in (STORES / store).glob("*.py"):
+    for file in (STORES / store).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 if any(isinstance(one, ast.Name) and one.id in decorators for one in node.decorator_list):

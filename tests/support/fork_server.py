@@ -20,7 +20,7 @@ _PROGRAM = "agentic_backend"
 _MOST_BYTES = 1 << 17
 
 # What `serve` imports with the settings as they are shipped, from the top.
-_IMPORTED = ("command_line.commands", "app", "server.process", "mcp.mcp_runtime", "policy.module_supervisor")
+_IMPORTED = ("command_line.commands", "app", "server.process", "mcp.mcp_runtime", "policy.hooks.module_supervisor")
 
 
 def main() -> None:

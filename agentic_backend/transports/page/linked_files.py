@@ -1,8 +1,8 @@
 """LinkedFiles: the page's directory as it is served: few files, read, linked and compressed once in a process.
 
-At the start the files are read, no more. Modules are read for what they import once a module is asked for, which takes
-some 200 ms in a thread: a server whose page nobody opens doesn't pay for it. Then each file is linked and compressed, at
-its first request. Nothing is read again, so a change of the directory shows after a restart.
+At the start the files are read, no more. Modules are read for what they import once one is asked for, which takes some
+200 ms in a thread: a server whose page nobody opens doesn't pay for it. Then each file is linked and compressed, at its
+first request. Nothing is read again, so a change of the directory shows after a restart.
 """
 
 import asyncio

@@ -35,21 +35,21 @@ Key = tuple[str | None, str]
 class WarmAgent:
     """A built agent and the memory of its session."""
 
-    # The session's id (None for a query) and the agent's id.
     key: Key
-    # The catalog's entry with the settings that applied when it was built.
+    """The session's id (None for a query) and the agent's id."""
     entry: CatalogAgent
+    """The catalog's entry with the settings that applied when it was built."""
     user_id: str = ""
-    # The agent itself and, behind a leader, its crew; empty until they are built.
     agents: Sequence[AgentFlow] = ()
-    # The session's history and graph states after its last exchange with this agent; set by the exchanges.
+    """The agent itself and, behind a leader, its crew; empty until they are built."""
     memory: Any = None
-    # The number of leases that hold it.
+    """The session's history and graph states after its last exchange with this agent; set by the exchanges."""
     users: int = 0
-    # Whether it returns to the cache after its last lease.
+    """The number of leases that hold it."""
     keep: bool = True
-    # Held while the agent is built: a second lease waits for the same agent.
+    """Whether it returns to the cache after its last lease."""
     building: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the agent is built: a second lease waits for the same agent."""
 
     @property
     def flow(self) -> AgentFlow:
@@ -76,20 +76,21 @@ class AgentFactory:
     def __init__(self, services: AgentServices, kpi: Kpi, settings: AgentsSettings) -> None:
         self._services = services
         self._kpi = kpi
-        # The longest time an agent may take to start and to close, in seconds.
         self.build_timeout_s = settings.build_timeout_s
-        # The secrets of the models and MCP servers, which an author's code could quote.
+        """The longest time an agent may take to start and to close, in seconds."""
         self.secrets = secrets_among(services.models, services.mcp_servers)
+        """The secrets of the models and MCP servers, which an author's code could quote."""
         self._close_timeout_s = settings.close_timeout_s
         self._idle_at_most = settings.cache_size
-        # The agents without a lease; the least recently used one is the first. Plain, like those in use: other threads
-        # list them, and Python code that ran meanwhile would let them change.
         self._idle: dict[Key, WarmAgent] = {}
-        # The agents that are leased.
+        """The agents without a lease; the least recently used one is the first. Plain, like those in use: other threads
+        list them, and Python code that ran meanwhile would let them change.
+        """
         self._in_use: dict[Key, WarmAgent] = {}
+        """The agents that are leased."""
         kpi.agents.cached(self._held)
-        # The tasks that close agents; `aclose` awaits them.
         self._closing: set[asyncio.Task[None]] = set()
+        """The tasks that close agents; `aclose` awaits them."""
 
     @asynccontextmanager
     async def lease(self, entry: CatalogAgent, context: RuntimeContext) -> AsyncIterator[WarmAgent]:

@@ -62,51 +62,51 @@ CompiledGraph = Graph
 class AgentServices:
     """The services that the server gives to agents."""
 
-    # The chat models of the settings and the catalog.
     models: ChatModels
-    # Trades a user's access token for one for an audience.
+    """The chat models of the settings and the catalog."""
     exchange_token: Callable[[str, str], Awaitable[Tokens]]
-    # The MCP servers of the settings, by id.
+    """Trades a user's access token for one for an audience."""
     mcp_servers: Mapping[str, McpServerSettings] = field(default_factory=dict)
-    # The MCP sessions that agents share.
+    """The MCP servers of the settings, by id."""
     shared_mcp_sessions: SharedSessions = field(default_factory=SharedSessions)
-    # Where graphs keep items; None leaves them without a store of the server's.
+    """The MCP sessions that agents share."""
     store: Store | None = None
-    # The most that each owner may keep there.
+    """Where graphs keep items; None leaves them without a store of the server's."""
     item_bounds: ItemBounds = field(default_factory=ItemBounds)
-    # The standard tools, by name.
+    """The most that each owner may keep there."""
     standard_tools: Mapping[str, BaseTool] = field(default_factory=dict)
+    """The standard tools, by name."""
     # The HTTP APIs of the settings, by id, and what describes them.
     apis: Mapping[str, ApiSettings] = field(default_factory=dict)
     api_documents: ApiDocuments = field(default_factory=ApiDocuments)
-    # Further types that the stored state of a graph may hold: classes, or modules with all their classes.
     state_types: Sequence[str] = ()
-    # Called with a server's id when an MCP session opens (True) or fails (False).
+    """Further types that the stored state of a graph may hold: classes, or modules with all their classes."""
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
+    """Called with a server's id when an MCP session opens (True) or fails (False)."""
 
 
 class AgentFlow:
     """One instance per session and agent, or per query. The AgentFactory owns it."""
 
-    # The tools that the list of agents shows for this one.
     tool_names: ClassVar[Sequence[str]] = ()
-    # The pydantic model of `tuning.fields`, if the class declares one: entries are checked against it at the start.
+    """The tools that the list of agents shows for this one."""
     Fields: ClassVar[type[BaseModel] | None] = None
-    # Whether the entry's `prompt`, `apis`, `middleware` and `output` make the agent.
+    """The pydantic model of `tuning.fields`, if the class declares one: entries are checked against it at the start."""
     is_configured: ClassVar[bool] = False
+    """Whether the entry's `prompt`, `apis`, `middleware` and `output` make the agent."""
     # Whether the graph takes the run's system prompt with `prompt_middleware`.
     takes_run_prompt: bool = False
 
     def __init__(self, settings: AgentSettings, services: AgentServices, context: RuntimeContext) -> None:
-        # The agent's catalog entry.
         self.settings = settings
-        # The context of the current exchange: the factory sets it before each.
+        """The agent's catalog entry."""
         self.runtime_context = context
+        """The context of the current exchange: the factory sets it before each."""
         self.services = services
-        # Set by `async_init` if the agent uses MCP servers; closed by `aclose`.
         self.mcp: MCPRuntime | None = None
-        # The model that the agent has asked for.
+        """Set by `async_init` if the agent uses MCP servers; closed by `aclose`."""
         self._asked_for: BaseChatModel | None = None
+        """The model that the agent has asked for."""
 
     @property
     def tuning(self) -> AgentTuning:

@@ -45,12 +45,12 @@ class CatalogAgent:
     """A served entry and the target of its class path: an AgentFlow class, a compiled graph, or a function."""
 
     settings: AgentSettings
-    # Has passed `require_servable`.
     target: object
-    # The agents that a leader leads.
+    """Has passed `require_servable`."""
     crew: Sequence["CatalogAgent"] = ()
-    # What its entry names beside the class path, as it was when the catalog was read.
+    """The agents that a leader leads."""
     parts: NamedParts = NOTHING
+    """What its entry names beside the class path, as it was when the catalog was read."""
     # The catalog that the entry is in, and its path there; None for an entry that was made by code.
     document: LocatedYaml | None = field(default=None, compare=False, repr=False)
     path: KeyPath = field(default=(), compare=False)
@@ -133,8 +133,8 @@ class AgentManager:
             chat_profiles=chat_profiles,
             sources=sources or CatalogSources(),
         )
-        # See `reload_problems`.
         self._reload_problems: Sequence[str] = ()
+        """See `reload_problems`."""
         self.imports = ImportThread()
         """Imports modules of agents while they are served: of a reload, and of the database."""
 

@@ -26,10 +26,10 @@ class EmittedParts:
     """A custom graph event: the parts to show."""
 
     parts: Sequence[Part]
-    # Their size as JSON, in bytes.
     size: int
-    # The node of the graph that emits them, or within which its tool or task does.
+    """Their size as JSON, in bytes."""
     node: str
+    """The node of the graph that emits them, or within which its tool or task does."""
 
 
 def emit_parts(*parts: Part | Mapping[str, Any]) -> None:

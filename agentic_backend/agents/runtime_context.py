@@ -32,40 +32,42 @@ class RuntimeContext:
     """One per exchange or query."""
 
     user_id: str
-    # None for a query, which is stateless.
     session_id: str | None
+    """None for a query, which is stateless."""
     exchange_id: str
     agent_id: str
-    # Data of the client for the agent; never proof of identity.
     client: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    # The user's newest tokens, which a renewal or the user replaces during a run too.
+    """Data of the client for the agent; never proof of identity."""
     tokens: UserTokens = field(default_factory=UserTokens, repr=False)
-    # The id of the exchange in which the run began; it stays the same when the run is interrupted and continues.
+    """The user's newest tokens, which a renewal or the user replaces during a run too."""
     run_id: str = ""
-    # The system prompts of this run by agent id, for the agent and its crew.
+    """The id of the exchange in which the run began; it stays the same when the run is interrupted and continues."""
     system_prompts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # What stands in front of the messages of those of them whose graphs have their own prompt, by agent id.
+    """The system prompts of this run by agent id, for the agent and its crew."""
     prompt_messages: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # What the exchange is in, such as an assignment: ids by kind of scope.
+    """What stands in front of the messages of those of them whose graphs have their own prompt, by agent id."""
     scope: Mapping[str, str] = field(default_factory=dict)
-    # The catalog entries of the agent and its crew, by agent id.
+    """What the exchange is in, such as an assignment: ids by kind of scope."""
     entries: Mapping[str, AgentSettings] = field(default_factory=dict, repr=False)
-    # The attached images that models are shown in this run, by attachment id.
+    """The catalog entries of the agent and its crew, by agent id."""
     images: Mapping[str, AttachedImage] = field(default_factory=dict, repr=False)
-    # What the user may do.
+    """The attached images that models are shown in this run, by attachment id."""
     permissions: Permissions = EVERYTHING
-    # The names of the tools that the user may not use, by agent id, for the agent and its crew.
+    """What the user may do."""
     withheld_tools: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
-    # Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module wants it.
+    """The names of the tools that the user may not use, by agent id, for the agent and its crew."""
     filter_tool_result: Callable[[str, str], Awaitable[str]] | None = field(default=None, repr=False)
-    # The secrets that a tool could put into the text of a failure: those of the process and the user's tokens.
+    """Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module
+    wants it.
+    """
     known_secrets: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
-    # How many steps each graph of the run may take.
+    """The secrets that a tool could put into the text of a failure: those of the process and the user's tokens."""
     most_steps: int = 1_000
-    # Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server.
+    """How many steps each graph of the run may take."""
     start_in_background: Callable[..., str] | None = field(default=None, repr=False)
-    # The server's event loop, where all that the context offers runs.
+    """Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server."""
     loop: asyncio.AbstractEventLoop | None = field(default_factory=running_loop, repr=False)
+    """The server's event loop, where all that the context offers runs."""
 
     def __post_init__(self) -> None:
         self.run_id = self.run_id or self.exchange_id

@@ -90,10 +90,10 @@ class _Claims(BaseModel):
 class AccessTokenVerifier:
     def __init__(self, settings: KeycloakSettings) -> None:
         self._settings = settings
-        # The algorithms that a token may be signed with.
         self._algorithms = list(settings.algorithms)
-        # A user needs all of these.
+        """The algorithms that a token may be signed with."""
         self._required_roles = frozenset(settings.required_roles)
+        """A user needs all of these."""
 
     def key_id(self, token: str) -> str:
         """The id of the key that `token` claims to be signed with. Raises Unauthenticated."""

@@ -26,8 +26,8 @@ class DeveloperAuthenticator:
     ) -> None:
         """`groups` and `scope` are those of every user."""
         self._groups, self._scope = frozenset(groups), dict(scope or {})
-        # The user of clients without a token.
         self._developer = replace(self._user(user), roles=frozenset({"admin"}), is_admin=True)
+        """The user of clients without a token."""
         self._clock = clock
 
     @property

@@ -48,20 +48,20 @@ class JwksCache:
         self._fetch = fetch
         self._observe = observe
         self._clock = clock
-        # The interval in seconds after a successful fetch.
         self._refresh_s = refresh_s
-        # The keys of the last successful fetch, by their ids.
+        """The interval in seconds after a successful fetch."""
         self._keys: Mapping[str, PyJWK] = {}
+        """The keys of the last successful fetch, by their ids."""
         # Times of the last successful fetch, and of the last start of a fetch.
         self._fetched_at = self._asked_at = 0.0
-        # Why the last fetch failed; None if it did not.
         self._away_for: Away | None = None
+        """Why the last fetch failed; None if it did not."""
         # The delays after failures, and the present one.
         self._delays, self._retry_s = backoff(FIRST_RETRY_S, ASK_AGAIN_S), 0.0
-        # The running fetch; several callers may wait for it.
         self._fetching: asyncio.Task[None] | None = None
-        # The background task, from `open` to `aclose`.
+        """The running fetch; several callers may wait for it."""
         self._refreshing: asyncio.Task[None] | None = None
+        """The background task, from `open` to `aclose`."""
 
     @property
     def ready(self) -> bool:

@@ -46,10 +46,10 @@ class KeycloakRealm:
         whether the client is refused.
         """
         self._observe = observe
-        # The issuer that the realm must name.
         self._issuer = settings.realm_url
-        # Whether its discovery document has named it; checked once.
+        """The issuer that the realm must name."""
         self._is_issuer_checked = False
+        """Whether its discovery document has named it; checked once."""
         # The clients for signing in and for exchanging tokens: the same, unless the settings name another.
         self._client = _client(settings, settings.client_id, settings.client_secret)
         self._exchange_client = self._client

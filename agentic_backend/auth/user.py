@@ -10,22 +10,22 @@ class User:
     """An authenticated person."""
 
     id: str
-    # The name that people see.
     name: str
+    """The name that people see."""
     roles: frozenset[str] = frozenset()
-    # When the token expires, in Unix seconds; None: never.
     expires_at: float | None = None
+    """When the token expires, in Unix seconds; None: never."""
     email: str | None = None
-    # The groups that the token names.
     groups: frozenset[str] = frozenset()
-    # The scopes that the token names, such as an organisation or a class, by their kind.
+    """The groups that the token names."""
     scope: Mapping[str, str] = field(default_factory=dict)
-    # Scopes by kind of which the token names several: the user may choose one for a session.
+    """The scopes that the token names, such as an organisation or a class, by their kind."""
     scope_choices: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    # Whether the person has the role that the settings give to admins.
+    """Scopes by kind of which the token names several: the user may choose one for a session."""
     is_admin: bool = False
-    # Whether the server runs in developer mode, where everybody is an author.
+    """Whether the person has the role that the settings give to admins."""
     is_developer: bool = False
+    """Whether the server runs in developer mode, where everybody is an author."""
 
     @property
     def sees_details(self) -> bool:
@@ -37,8 +37,8 @@ class User:
 class Tokens:
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
-    # When the access token expires, in Unix seconds; None: never, or not known.
     expires_at: float | None = None
+    """When the access token expires, in Unix seconds; None: never, or not known."""
 
 
 class Authenticator(Protocol):

@@ -86,12 +86,12 @@ class SettingsLayers:
     """
 
     def __init__(self, schema: Schema, document: LocatedYaml | None) -> None:
-        # The merged values of all layers, not validated.
         self.values: dict[str, Any] = document.values if document else {}
-        # One for each use of an older name.
+        """The merged values of all layers, not validated."""
         self.warnings: list[ConfigProblem] = []
-        # The JSON Schema of the settings, which decides how a layer's texts are parsed.
+        """One for each use of an older name."""
         self._schema = schema
+        """The JSON Schema of the settings, which decides how a layer's texts are parsed."""
         self._document = document
         # By path: the last origin of its value, and the path that this origin set, which is the same or a parent.
         self._origins: dict[KeyPath, tuple[Origin, KeyPath]] = {}

@@ -20,12 +20,12 @@ _CREATED = "_created"
 class JointMetrics(Collector):
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        # The last snapshot of each worker's current process, by the worker's number.
         self._last: dict[int, Snapshot] = {}
-        # The sums of all processes that have ended. Bounded, as their series are.
+        """The last snapshot of each worker's current process, by the worker's number."""
         self._ended: dict[str, Family] = {}
-        # The workers that have answered now.
+        """The sums of all processes that have ended. Bounded, as their series are."""
         self._up: Collection[int] = ()
+        """The workers that have answered now."""
         self._registry = CollectorRegistry()
         self._registry.register(self)
 

@@ -38,8 +38,8 @@ class BoundedNames:
     """Bounds the values of a label whose names come from outside."""
 
     def __init__(self) -> None:
-        # The names that have their own label value.
         self._known: set[str] = set()
+        """The names that have their own label value."""
 
     def label(self, name: str) -> str:
         if name not in self._known and len(self._known) < _NAMES_AT_MOST:
@@ -57,8 +57,8 @@ class MetricsRegistry:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        # By name; a counter's is without `_total`.
         self.declared: dict[str, Declared] = {}
+        """By name; a counter's is without `_total`."""
 
     def counter(self, name: str, meaning: str, *labels: str) -> Counter:
         self.declared[name] = Declared("counter", labels)

@@ -98,12 +98,12 @@ class BlockedLoop:
         # When the loop was alive for the last time, and the frame that runs it: nothing above it is at work.
         self._beat, self._base = time.monotonic(), sys._getframe()
         self._next_beat: asyncio.TimerHandle | None = None
-        # What blocks the loop, as far as the thread has seen; the loop ends it.
         self._block: _Block | None = None
-        # Those that another step has followed before the loop was alive again.
+        """What blocks the loop, as far as the thread has seen; the loop ends it."""
         self._followed: deque[_Block] = deque(maxlen=_MOST_FOLLOWED)
-        # The lines that were told lately, by the agent's id and the line.
+        """Those that another step has followed before the loop was alive again."""
         self._told: TTLCache[tuple[str, str], bool] = TTLCache(_PLACES, _TOLD_AGAIN_AFTER_S)
+        """The lines that were told lately, by the agent's id and the line."""
         self._lock = threading.Lock()
 
     def start(self) -> None:

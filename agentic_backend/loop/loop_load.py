@@ -31,15 +31,15 @@ class LoopLoad:
     """Of one event loop, and in its thread only, unless said otherwise."""
 
     def __init__(self) -> None:
-        # Times are of the monotonic clock, which all threads have.
         self._turned_at = time.monotonic()
+        """Times are of the monotonic clock, which all threads have."""
         # By how much the looks so far were late, in seconds, and when the next one is due; None while nobody waits.
         self._late_s = 0.0
         self._due_at: float | None = None
         self._look_timer: asyncio.TimerHandle | None = None
         self._waiting = 0
-        # When the last turns of the loop began, as many as an answer takes, while they are looked at.
         self._turns: deque[float] = deque(maxlen=_TURNS_OF_AN_ANSWER + 1)
+        """When the last turns of the loop began, as many as an answer takes, while they are looked at."""
 
     @property
     def silent_s(self) -> float:

@@ -40,8 +40,8 @@ class LanguageNote(ChatModule):
 
     def __init__(self, settings: Any, services: ModuleServices) -> None:
         super().__init__(settings, services)
-        # The model that the package contains: nothing is fetched.
         self._detector = LangDetector(LangDetectConfig(model="lite", max_input_length=_LONGEST_SAMPLE))
+        """The model that the package contains: nothing is fetched."""
 
     async def start(self) -> None:
         await asyncio.to_thread(self._detector.detect, "Reads the model's file.")

@@ -46,8 +46,8 @@ class PiiRedaction(ChatModule):
 
     def __init__(self, settings: PiiSettings, services: ModuleServices) -> None:
         super().__init__(settings, services)
-        # The values that placeholders stand for.
         self.reads_messages = settings.strategy == "round_trip"
+        """The values that placeholders stand for."""
 
     async def before_ai(self, context: HookContext) -> HookResult:
         current = context.conversation.current

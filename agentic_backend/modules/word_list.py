@@ -17,8 +17,8 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 class WordList:
     def __init__(self, words: Iterable[str]) -> None:
-        # The tokens of each phrase, by its first token; the longest first.
         self._phrases: dict[str, list[tuple[str, ...]]] = {}
+        """The tokens of each phrase, by its first token; the longest first."""
         unspaced: list[str] = []
         for word in words:
             folded = fold(word).text.strip()

@@ -16,12 +16,12 @@ _FOLDER = Path(__file__).parent / "templates"
 class Rendered:
     """A template with an agent's name."""
 
-    # Python files by their names.
     modules: dict[str, str]
-    # Entries of the list `agents` of the catalog.
+    """Python files by their names."""
     entries: str
-    # Entries of the mapping `mcp_servers` of the settings; empty if the agent needs none.
+    """Entries of the list `agents` of the catalog."""
     mcp_servers: str = ""
+    """Entries of the mapping `mcp_servers` of the settings; empty if the agent needs none."""
 
 
 def rendered(template: TemplateName, name: AgentName) -> Rendered:

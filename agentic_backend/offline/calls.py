@@ -54,10 +54,10 @@ class CallRequest:
     """A tool call that a text requests."""
 
     name: str
-    # None if the arguments can't be parsed.
     args: dict[str, Any] | None = field(default_factory=dict)
-    # The words that request it.
+    """None if the arguments can't be parsed."""
     said: str = field(default="", compare=False)
+    """The words that request it."""
 
 
 def requested_calls(text: str) -> list[CallRequest]:

@@ -24,12 +24,12 @@ _READ = 20_000
 
 @dataclass(frozen=True)
 class Conversation:
-    # All messages, oldest first.
     messages: Sequence[BaseMessage]
-    # The descriptions of the available tools, by name.
+    """All messages, oldest first."""
     tools: Mapping[str, str]
-    # The last text without its "think about"; None if it has none.
+    """The descriptions of the available tools, by name."""
     rest: str | None = None
+    """The last text without its "think about"; None if it has none."""
 
     @cached_property
     def text(self) -> str:
@@ -142,10 +142,10 @@ class Memory:
     """The facts in `texts`, oldest first. If two contradict each other, the later one wins."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        # From "my WHAT is VALUE": verb and value, by WHAT.
         self._attributes: dict[str, tuple[str, str]] = {}
-        # The other facts, in order; the values are unused.
+        """From "my WHAT is VALUE": verb and value, by WHAT."""
         self._remembered: dict[str, None] = {}
+        """The other facts, in order; the values are unused."""
         for text in texts:
             for line in text[:_READ].splitlines():
                 for _, clause in clauses(line.removeprefix("- ")):

@@ -135,8 +135,8 @@ class Listener(uvicorn.Server):
             )
         )
         self._bound = bound
-        # Wakes `main_loop`, in the event loop that listens; None before that.
         self._wake: Callable[[], object] | None = None
+        """Wakes `main_loop`, in the event loop that listens; None before that."""
         # On Linux; connections inherit this option. Data that fits into the kernel's buffers never blocks a send, so
         # without the option a client that reads too little, or has vanished, would stay until its pongs are missed.
         if hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -50,12 +50,12 @@ class StopOrder:
     """Counts the signals that tell the process to stop."""
 
     def __init__(self, drain: Drain) -> None:
-        # Set by the first signal.
         self.stop = Event()
-        # Cut short by the second signal.
+        """Set by the first signal."""
         self._drain = drain
-        # The number of signals from the parent (True) and from elsewhere (False).
+        """Cut short by the second signal."""
         self._told: Counter[bool] = Counter()
+        """The number of signals from the parent (True) and from elsewhere (False)."""
 
     def listen(self, loop: AbstractEventLoop) -> None:
         """Install the signal handlers, which tell `loop`. Only in the main thread.

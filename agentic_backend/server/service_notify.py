@@ -49,8 +49,8 @@ class ServiceNotify:
         """`address`: the path of a socket, or `@` and the name of an abstract one; None if nobody listens."""
         self._address = address
         self._silent_at_most_s = silent_at_most_s if address else None
-        # Whether a message could not be sent: the log says it once.
         self._has_failed = False
+        """Whether a message could not be sent: the log says it once."""
         # Whether it is watched: from `ready` on. The earliest time to say again that it is alive.
         self._is_ready, self._alive_at = False, 0.0
 

@@ -33,8 +33,10 @@ class JsonFormatter(logging.Formatter):
 
     def __init__(self, secrets: Collection[str] = ()) -> None:
         super().__init__()
-        # The secrets in this process's environment and settings, the longest first, since one may be part of another.
         self._known = tuple(sorted({*secrets_of(), *secrets}, key=len, reverse=True))
+        """The secrets in this process's environment and settings, the longest first, since one may be part of
+        another.
+        """
 
     def know(self, secrets: Collection[str]) -> None:
         """Redact these too from now on. Those of before are kept: what runs may still quote them."""

@@ -46,23 +46,24 @@ class LineWriter:
         self._dropped = dropped
         self._most = queued_bytes
         self._tick = tick
-        # Guards the fields below; held for moments only, never during a write. Its thread may take it again: a line may
-        # be logged in between, see throttled_handler.
         self._changed = threading.Condition(threading.RLock())
+        """Guards the fields below; held for moments only, never during a write. Its thread may take it again: a line
+        may be logged in between, see throttled_handler.
+        """
         # The lines that wait, the oldest first, and their bytes.
         self._lines: deque[bytes] = deque()
         self._bytes = 0
-        # Lines dropped since the last line that told so.
         self._lost = 0
-        # Lines lost since the process began, with those that nobody could read any more.
+        """Lines dropped since the last line that told so."""
         self._lost_in_all = 0
-        # Since when lines wait of which none could be written, as time.monotonic.
+        """Lines lost since the process began, with those that nobody could read any more."""
         self._stalled_since: float | None = None
-        # Whether the thread is between taking a line and having written it.
+        """Since when lines wait of which none could be written, as time.monotonic."""
         self._is_writing = False
+        """Whether the thread is between taking a line and having written it."""
         self._is_in_background = False
-        # The system's words for a disk that was full at the last write, else empty.
         self._full = ""
+        """The system's words for a disk that was full at the last write, else empty."""
 
     @property
     def lines_lost(self) -> int:

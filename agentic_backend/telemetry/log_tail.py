@@ -28,8 +28,8 @@ class LogTail(ThrottledHandler):
         super().__init__(TailFormatter(secrets))
         self.addFilter(OursOrWarnings(packages))
         self.addFilter(WithIds())
-        # The latest lines, oldest first; of records that are small and plain, what they hold.
         self._lines: deque[str | dict[str, Any]] = deque(maxlen=_TAIL_LINES)
+        """The latest lines, oldest first; of records that are small and plain, what they hold."""
 
     @contextmanager
     def attached(self) -> Iterator[None]:

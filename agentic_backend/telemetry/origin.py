@@ -12,8 +12,8 @@ class OursOrWarnings(logging.Filter):
 
     def __init__(self, packages: Collection[str] = ()) -> None:
         super().__init__()
-        # The packages whose records pass below level warning too.
         self._packages = {OURS, *packages}
+        """The packages whose records pass below level warning too."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or package_of(record) in self._packages

@@ -47,11 +47,11 @@ class Throttle(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # Its thread may take it again: a line may be logged in between, see throttled_handler.
         self._lock = threading.RLock()
+        """Its thread may take it again: a line may be logged in between, see throttled_handler."""
         self._kinds: dict[Hashable, _Kind] = {}
-        # When the first window ends.
         self._due = math.inf
+        """When the first window ends."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno >= logging.CRITICAL or _is_of_an_exchange(record):

@@ -16,8 +16,8 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._begun = threading.Event()
-        # A daemon: no task that hangs keeps the process from its end.
         self._thread = threading.Thread(target=lambda: asyncio.run(self._stay()), name="client", daemon=True)
+        """A daemon: no task that hangs keeps the process from its end."""
 
     def __enter__(self) -> "LoopThread":
         self._thread.start()

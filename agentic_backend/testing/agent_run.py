@@ -23,14 +23,16 @@ class ToolUse:
 class AgentRun:
     """One exchange, from its `started` to its `final`. `repr` and `str` are its transcript."""
 
-    # Chat Protocol v2, as clients receive it.
     events: Sequence[ExchangeEvent]
-    # What the session keeps of the agent's graph after a good end: its messages and its other output channels, by name.
+    """Chat Protocol v2, as clients receive it."""
     state: Mapping[str, Any]
-    # What people were asked, in order.
+    """What the session keeps of the agent's graph after a good end: its messages and its other output channels, by
+    name.
+    """
     requests: Sequence[HumanRequest] = ()
-    # The hosts that something has tried to reach while the network was blocked.
+    """What people were asked, in order."""
     blocked_hosts: Sequence[str] = field(default_factory=list)
+    """The hosts that something has tried to reach while the network was blocked."""
 
     @property
     def final(self) -> Final:

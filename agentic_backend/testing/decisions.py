@@ -44,8 +44,8 @@ class Answering:
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
         self._left: Iterator[Any] = iter(answers if isinstance(answers, Sequence) else ())
-        # Every request so far.
         self.requests: list[HumanRequest] = []
+        """Every request so far."""
 
     def decide(self, requests: Sequence[HumanRequest]) -> HumanDecisions:
         """The decisions on all of `requests`. Raises Unanswered."""

@@ -30,10 +30,10 @@ class _Guard:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # The hosts that were tried, of each open block.
         self._open: list[list[str]] = []
-        # The owner, the name and the own attribute, if there was one, of each function that is replaced.
+        """The hosts that were tried, of each open block."""
         self._replaced: list[tuple[Any, str, Any]] = []
+        """The owner, the name and the own attribute, if there was one, of each function that is replaced."""
 
     def enter(self, tried: list[str]) -> None:
         with self._lock:

@@ -55,12 +55,12 @@ class OpenedAgent:
     application: Application
     agent_id: str
     timeout_s: float
-    # The hosts that something has tried to reach.
     blocked_hosts: list[str]
+    """The hosts that something has tried to reach."""
     answer: Answers = None
     session_id: str | None = None
-    # How long the agent may block the event loop.
     blocking_s: float | None = None
+    """How long the agent may block the event loop."""
 
     async def ask(
         self,

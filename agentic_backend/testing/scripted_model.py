@@ -114,8 +114,8 @@ class ScriptedModel(BaseChatModel):
     of its own, or functions as turns.
     """
 
-    # Whether it streams its turns; a model without streaming says each at once.
     streams: bool = True
+    """Whether it streams its turns; a model without streaming says each at once."""
     _script: _Script = PrivateAttr()
 
     def __init__(self, *turns: Scripted, **options: Any) -> None:

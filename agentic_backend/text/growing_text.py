@@ -7,10 +7,10 @@ class GrowingText:
     __slots__ = ("_blocks", "_pieces", "length")
 
     def __init__(self, text: str = "") -> None:
-        # Blocks of _PIECES joined pieces.
         self._blocks = [text] if text else []
-        # The pieces after the last block.
+        """Blocks of _PIECES joined pieces."""
         self._pieces: list[str] = []
+        """The pieces after the last block."""
         self.length = len(text)
 
     def add(self, text: str) -> None:

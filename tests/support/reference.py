@@ -6,10 +6,10 @@ A program: `python -m support.reference`, in tests/, writes them to docs/referen
 import ast
 import inspect
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import takewhile
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -194,14 +194,14 @@ def _told(value: Any, members: Collection[str] | None) -> Iterator[str]:
     text = ast.get_docstring(node)
     if text:
         yield f"{text}\n"
-    for part in node.body:
+    for part, after in zip_longest(node.body, node.body[1:]):
         name = getattr(part, "name", getattr(getattr(part, "target", None), "id", "_"))
         if not (name in members if members is not None else not name.startswith("_")):
             continue
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _function(part)
         elif isinstance(part, ast.AnnAssign):
-            yield from _attribute(part, source.splitlines())
+            yield from _attribute(part, after)
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
@@ -218,12 +218,11 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
         yield f"{text}\n"
 
 
-def _attribute(node: ast.AnnAssign, lines: Sequence[str]) -> Iterator[str]:
-    """A field of a class, with the comment above it."""
+def _attribute(node: ast.AnnAssign, after: ast.stmt | None) -> Iterator[str]:
+    """A field of a class, with the docstring `after` it, if there is one."""
     yield f"**`{ast.unparse(node.target)}: {ast.unparse(node.annotation)}`**\n"
-    above = list(takewhile(lambda line: line.strip().startswith("#"), reversed(lines[: node.lineno - 1])))
-    if above:
-        yield " ".join(line.strip(" #") for line in reversed(above)) + "\n"
+    if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+        yield " ".join(str(after.value.value).split()) + "\n"
 
 
 if __name__ == "__main__":

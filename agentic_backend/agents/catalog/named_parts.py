@@ -73,8 +73,8 @@ class _Reading:
     def __init__(self, settings: AgentSettings, known: KnownNames) -> None:
         self._settings = settings
         self._known = known
-        # What is found, as in NamedParts.
         self._names: list[str] = []
+        """What is found, as in NamedParts."""
         self._policy_names: list[str] = []
         self._has_all = True
         self._models: set[str] = set()

@@ -66,10 +66,10 @@ class AuthorsModules:
     """Not for two threads at once."""
 
     def __init__(self) -> None:
-        # The stamps of the files as they were imported, by file.
         self._stamps: dict[str, Stamp] = {}
-        # When they were noted, in nanoseconds since 1970.
+        """The stamps of the files as they were imported, by file."""
         self._noted_at = 0
+        """When they were noted, in nanoseconds since 1970."""
 
     @property
     def files(self) -> set[Path]:

@@ -46,13 +46,13 @@ class Offer:
     """What an author's function can be given."""
 
     model: Callable[[], BaseChatModel]
-    # The catalog's fields.
     fields: Mapping[str, Any]
-    # The exchange for which the agent is built: the first of its session.
+    """The catalog's fields."""
     context: RuntimeContext
+    """The exchange for which the agent is built: the first of its session."""
     store: BaseStore | None
-    # The standard tools of the catalog's entry.
     tools: Sequence[BaseTool] = ()
+    """The standard tools of the catalog's entry."""
 
     def of(self, wanted: Wanted) -> Any:
         """The argument. Raises ValidationError if the fields don't fit their schema."""

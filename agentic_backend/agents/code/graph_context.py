@@ -33,8 +33,8 @@ class ContextField:
     """A field of a schema. A value may come under any of its `keys`, and is passed on under the first."""
 
     name: str
-    # Aliases may replace the name.
     keys: tuple[str, ...]
+    """Aliases may replace the name."""
     is_required: bool
     is_runtime_context: bool
     adapter: TypeAdapter[Any] | None

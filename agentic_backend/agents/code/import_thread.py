@@ -23,12 +23,12 @@ class ImportThread:
     """Of one AgentManager: a reload, the agents of the database and their checks wait for each other."""
 
     def __init__(self) -> None:
-        # Of two who wait for the latest work's end, one begins the next.
         self._turn = asyncio.Lock()
-        # Set when the latest work ends, which may be after all have given it up; None before the first one.
+        """Of two who wait for the latest work's end, one begins the next."""
         self._ended: asyncio.Event | None = None
-        # Until when it may run, by the loop's clock.
+        """Set when the latest work ends, which may be after all have given it up; None before the first one."""
         self._until = 0.0
+        """Until when it may run, by the loop's clock."""
 
     async def run(self, work: Callable[[], _Result], too_late: Callable[[_Result], None] = lambda _: None) -> _Result:
         """What `work` returns, in a thread. Raises what it raises, and AgentUnavailable if it does not end.

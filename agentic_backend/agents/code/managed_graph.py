@@ -23,15 +23,15 @@ _LEAVE_S = 2.0
 
 class ManagedGraph:
     def __init__(self, manager: Manager, agent_id: str) -> None:
-        # For the log.
         self._agent_id = agent_id
+        """For the log."""
         self._manager = manager if isinstance(manager, AbstractAsyncContextManager) else _in_threads(manager)
-        # What the context yields.
         self._entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        # Set when the context is to be left.
+        """What the context yields."""
         self._closing = asyncio.Event()
-        # The task that enters and leaves it.
+        """Set when the context is to be left."""
         self._task = asyncio.create_task(self._hold())
+        """The task that enters and leaves it."""
         self._task.add_done_callback(self._tell_if_early)
 
     @property

@@ -33,12 +33,12 @@ class ChatModels:
         self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = (), secrets: Collection[str] = ()
     ) -> None:
         self._models = models
-        # The models' names as their providers are asked for them.
         self.request_names = _request_names(models)
-        # The keys, headers and the like among the models' options.
+        """The models' names as their providers are asked for them."""
         self.secrets = secrets
-        # One text for each model that a catalog entry names and that can't be built.
+        """The keys, headers and the like among the models' options."""
         self.problems = problems
+        """One text for each model that a catalog entry names and that can't be built."""
 
     def get(self, name: str | None = None) -> BaseChatModel:
         """The model called `name`, or the default one. Raises AgentUnavailable if it does not exist."""

@@ -17,8 +17,8 @@ class ModelFailures(BaseCallbackHandler):
     run_inline = True
 
     def __init__(self) -> None:
-        # The exceptions of the run's model calls, each with the name of its model.
         self._failures: list[tuple[BaseException, str]] = []
+        """The exceptions of the run's model calls, each with the name of its model."""
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID | None = None, **_: Any) -> None:
         self._failures.append((error, self.model_called(run_id)))

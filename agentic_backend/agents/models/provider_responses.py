@@ -117,9 +117,10 @@ class _Count:
     """Counts what must be read at once: a line of a stream, or a whole response that is not streamed."""
 
     def __init__(self, request: httpx2.Request) -> None:
-        # The request decides, not the response's type: the package buffers every response that it did not ask to
-        # stream.
         self._is_stream = _STREAMED.search(request.content) is not None
+        """The request decides, not the response's type: the package buffers every response that it did not ask to
+        stream.
+        """
         self._most = _LONGEST_LINE if self._is_stream else _LONGEST_BODY
         # The bytes and the objects since the last line began.
         self._size = self._objects = 0

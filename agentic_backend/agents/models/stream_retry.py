@@ -102,8 +102,8 @@ class _Turn:
     """Measures how long a stream with ready chunks has held the event loop."""
 
     def __init__(self) -> None:
-        # When the stream last got the event loop.
         self._began = time.monotonic()
+        """When the stream last got the event loop."""
 
     def is_over(self) -> bool:
         now = time.monotonic()
@@ -117,10 +117,10 @@ class _Beginning:
     """Holds chunks back until one has content, because a retry would repeat them: their usage would count twice."""
 
     def __init__(self) -> None:
-        # Whether a chunk has been passed on; then the call can't be retried.
         self.is_over = False
-        # The chunks held back.
+        """Whether a chunk has been passed on; then the call can't be retried."""
         self.held: list[ChatGenerationChunk] = []
+        """The chunks held back."""
 
     def pass_on(self, chunk: ChatGenerationChunk) -> list[ChatGenerationChunk]:
         if self.is_over:

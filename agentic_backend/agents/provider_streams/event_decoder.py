@@ -38,10 +38,10 @@ class EventDecoder:
     """Reads one stream. A stream to synchronous callers is left to the package's own decoder."""
 
     def __init__(self, own: Any, silence: Silence) -> None:
-        # The package's decoder.
         self._own = own
-        # How long the stream may bring no event.
+        """The package's decoder."""
         self._silence = silence
+        """How long the stream may bring no event."""
 
     def iter_bytes(self, packets: Iterator[bytes]) -> Iterator[Any]:
         """The events of a stream to a synchronous caller."""

@@ -16,8 +16,8 @@ class ExactEvents:
 
     def __init__(self, streamed: Iterable[Any]) -> None:
         """`streamed` are what streams are cast to: a class of events, or a union of classes told apart by `type`."""
-        # By identity, as a union of fifty classes takes long to hash. The unions are kept, and so are their ids.
         self._streamed = {id(each): (each, _by_type(each)) for each in streamed}
+        """By identity, as a union of fifty classes takes long to hash. The unions are kept, and so are their ids."""
 
     def read(self, data: object, cast_to: object) -> object | None:
         """The object of the event `data`, decoded JSON; None if only the package's own way can tell what it becomes."""

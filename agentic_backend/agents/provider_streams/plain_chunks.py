@@ -58,8 +58,8 @@ class _Made:
 
     def __init__(self, converted: ChatGenerationChunk) -> None:
         self._chunk = converted.model_copy(deep=True)
-        # What each message has its own of.
         self._own = _containers(self._chunk.message.__dict__)
+        """What each message has its own of."""
 
     def with_text(self, text: str) -> ChatGenerationChunk:
         chunk, message = copy(self._chunk), copy(self._chunk.message)

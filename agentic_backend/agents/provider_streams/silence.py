@@ -13,8 +13,10 @@ class Silence:
         self._longest_s = longest_s
         self._error = error
         self._events = 0
-        # When the silence is too long, by the time in which the loop served; None until the next event is waited for.
         self._over_at_s: float | None = None
+        """When the silence is too long, by the time in which the loop served; None until the next event is
+        waited for.
+        """
 
     def ends(self) -> None:
         """An event has come."""

@@ -62,12 +62,12 @@ class CallLimits(BaseCallbackHandler):
         self._limits = settings.limits
         self._on_exceeded = on_exceeded
         self.spent = spent or Spent()
-        # The error for the first limit that was exceeded, or for another refusal: nothing begins any more.
         self.exceeded: AgenticError | None = None
-        # What models were given whose calls have not ended, to estimate their usage; only with a limit of tokens.
+        """The error for the first limit that was exceeded, or for another refusal: nothing begins any more."""
         self._asked: dict[UUID, Sequence[BaseMessage]] = {}
-        # The ids of the running tool calls. Like `spent`, they change only under the lock.
+        """What models were given whose calls have not ended, to estimate their usage; only with a limit of tokens."""
         self._tools: dict[UUID, str] = {}
+        """The ids of the running tool calls. Like `spent`, they change only under the lock."""
         self._lock = threading.Lock()
 
     def packed(self) -> Sequence[Any]:

@@ -51,12 +51,12 @@ _ainvoke, _invoke = ToolNode.ainvoke, ToolNode.invoke
 
 @dataclass
 class _Run:
-    # The asyncio task that runs the outermost graph.
     task: asyncio.Task[Any] | None
-    # The first interrupt that was refused.
+    """The asyncio task that runs the outermost graph."""
     refused: AmbiguousInterrupt | None = None
-    # The functions that have asked, by the ids of their interrupts.
+    """The first interrupt that was refused."""
     askers: dict[str, CodeType] = field(default_factory=dict)
+    """The functions that have asked, by the ids of their interrupts."""
 
 
 _run: ContextVar[_Run] = ContextVar("run")

@@ -104,9 +104,10 @@ class _Walk:
     """One pass over a value."""
 
     def __init__(self) -> None:
-        # The containers and what they became so far, by their id: each is seen once, also one that holds itself. They
-        # are kept, because the ids of those that a class makes as they are read come again.
         self._known: dict[int, tuple[Any, Any]] = {}
+        """The containers and what they became so far, by their id: each is seen once, also one that holds itself. They
+        are kept, because the ids of those that a class makes as they are read come again.
+        """
 
     def cleaned(self, value: Any, depth: int) -> Any:
         if type(value) in _WITHOUT_TEXT:

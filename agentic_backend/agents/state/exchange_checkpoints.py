@@ -50,23 +50,26 @@ class ExchangeCheckpoints(BaseCheckpointSaver[int]):
         self, kept: Mapping[str, Any] | None = None, *, run_id: str = "", serde: StateSerializer = serializer
     ) -> None:
         super().__init__(serde=serde)
-        # The id of the exchange in which the run began. LangGraph's thread is the whole session, which has one
-        # checkpointer for each run.
         self.run_id = run_id
-        # Both dicts are filled in place: LangGraph runs a graph with a shallow copy of its checkpointer.
-        # The checkpoints, by the graph's namespace and by their ids, which increase.
+        """The id of the exchange in which the run began. LangGraph's thread is the whole session, which has one
+        checkpointer for each run.
+        """
         self._stored: dict[str, dict[str, Stored]] = {}
-        # The writes of the tasks that follow each checkpoint.
+        """Both dicts are filled in place: LangGraph runs a graph with a shallow copy of its checkpointer. The
+        checkpoints, by the graph's namespace and by their ids, which increase.
+        """
         self._writes: dict[Place, Writes] = {}
-        # What the run has spent when its checkpoint was taken (see CallLimits).
+        """The writes of the tasks that follow each checkpoint."""
         self.spent: Sequence[Any] = ()
-        # Which tools the run's open calls meant then (see `tools_meant`).
+        """What the run has spent when its checkpoint was taken (see CallLimits)."""
         self.meant: Mapping[str, Sequence[Any]] = {}
-        # Called with the number of a step of the root graph, and the state before it: in a thread, unless that state is
-        # packed sooner than a thread begins. None: nobody asks.
+        """Which tools the run's open calls meant then (see `tools_meant`)."""
         self.on_step: Callable[[int, Snapshot], None] | None = None
-        # The first step in which a node of an author's can run.
+        """Called with the number of a step of the root graph, and the state before it: in a thread, unless that state
+        is packed sooner than a thread begins. None: nobody asks.
+        """
         self.first_step = 0
+        """The first step in which a node of an author's can run."""
         if kept:
             first = _first(kept)
             self._stored[""] = {first.checkpoint["id"]: first}

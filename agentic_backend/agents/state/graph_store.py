@@ -56,8 +56,8 @@ class GraphStore(BaseStore):
         self._bounds = bounds
         self._owner = owner
         self._is_read_only = is_read_only
-        # The event loop that the Store belongs to.
         self._loop = asyncio.get_running_loop()
+        """The event loop that the Store belongs to."""
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run the operations from a thread. Raises InvalidStateError in the event loop, which would wait for itself."""

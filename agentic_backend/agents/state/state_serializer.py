@@ -119,8 +119,8 @@ class _Opening:
     def __init__(self, resolve: Resolve, *, builds: bool = True) -> None:
         self._resolve = resolve
         self._builds = builds
-        # What stopped it: ormsgpack doesn't say.
         self._error: Exception | None = None
+        """What stopped it: ormsgpack doesn't say."""
         # The layers of values within values that are being unpacked, and what the inner ones nest.
         self._layers = self._nested = 0
 

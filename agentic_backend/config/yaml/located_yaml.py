@@ -182,14 +182,14 @@ class _NodeReader:
     """Turns composed nodes into plain values; reads an alias again at each of its places."""
 
     def __init__(self, file: str, max_nodes: int, length: int) -> None:
-        # The place of each value in the file.
         self.places: dict[KeyPath, Place] = {}
-        # Problems that leave the rest of the file readable, each with its path.
+        """The place of each value in the file."""
         self.flaws: list[tuple[KeyPath, ConfigProblem]] = []
+        """Problems that leave the rest of the file readable, each with its path."""
         self._file = file
         self._max_nodes = max_nodes
-        # Turns scalars into numbers, booleans, dates and texts.
         self._scalars = yaml.constructor.SafeConstructor()
+        """Turns scalars into numbers, booleans, dates and texts."""
         # The number of nodes read, the characters that may still be read, and the present depth: all are bounded.
         self._nodes = 0
         self._characters_left = length + max_nodes * MAX_CHARACTERS_A_NODE

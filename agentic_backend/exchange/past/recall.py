@@ -71,12 +71,12 @@ class Memory:
     # The session's next rank, and the rank at which its state was reset last.
     next_rank: int
     reset_rank: int
-    # The channels that the agent's graph left; its messages, unpacked; the exchanges that the graph has not seen.
     kept: Kept = NOTHING
+    """The channels that the agent's graph left; its messages, unpacked; the exchanges that the graph has not seen."""
     left: Sequence[Any] = ()
     unseen: Sequence[Sequence[BaseMessage]] = ()
-    # The packed states of all agents of the session, by agent id, the last one used at the end.
     states: Mapping[str, bytes] = field(default_factory=dict)
+    """The packed states of all agents of the session, by agent id, the last one used at the end."""
     # The stored exchanges that say all of `left` and `unseen`; None if anything is kept beside them.
     stored: Sequence[StoredExchange] | None = None
     restore: Restore | None = None

@@ -12,8 +12,8 @@ MOST_AT_ONCE = 8
 
 class RecentRunSteps:
     def __init__(self) -> None:
-        # By exchange, the newest last.
         self._run_steps: OrderedDict[str, RunSteps] = OrderedDict()
+        """By exchange, the newest last."""
 
     def begin(self, start: ExchangeStart, running: int) -> RunSteps | None:
         """The steps of a run that begins, or goes on after a pause here; None unless an author asked for it.

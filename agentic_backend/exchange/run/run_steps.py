@@ -72,12 +72,12 @@ class RunSteps(RunObserver):
         self.is_shortened = False
         """Whether steps, or what they got and gave, were left out for their size."""
         self._began = time.monotonic()
-        # Nodes that are no coroutines call tools and models in threads of their own.
         self._numbering = threading.Lock()
-        # The step that a LangChain run is, or is within.
+        """Nodes that are no coroutines call tools and models in threads of their own."""
         self._within: dict[UUID, RunStep | None] = {}
-        # The runs that are steps themselves.
+        """The step that a LangChain run is, or is within."""
         self._own: dict[UUID, RunStep] = {}
+        """The runs that are steps themselves."""
         self._chars = 0
         self._states: dict[int, bytes] = {}
         self._state_bytes = 0

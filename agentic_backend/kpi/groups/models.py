@@ -62,8 +62,8 @@ def provider_named(name: str) -> str:
 class ModelMetrics:
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._responding = BoundedNames()
-        # Gives the names of the models that have a label value of their own.
         self._requested: Callable[[], Collection[str]] = frozenset
+        """Gives the names of the models that have a label value of their own."""
         self._duration = metrics.histogram(
             "gen_ai_client_operation_duration_seconds",
             "Calls of chat models.",

@@ -25,8 +25,8 @@ class Prices:
 
     def __init__(self, prices: Sequence[PriceSettings] = ()) -> None:
         self._prices = prices
-        # A process sees few models, but anybody may be their provider.
         self._price_of = lru_cache(1_000)(self._find)
+        """A process sees few models, but anybody may be their provider."""
 
     def __bool__(self) -> bool:
         return bool(self._prices)

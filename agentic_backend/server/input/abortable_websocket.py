@@ -38,8 +38,8 @@ class Inbox:
 
     def __init__(self) -> None:
         self._messages: list[ASGIReceiveEvent] = []
-        # Done when a message is there; None while nobody waits.
         self._reader: asyncio.Future[None] | None = None
+        """Done when a message is there; None while nobody waits."""
 
     def put_nowait(self, message: ASGIReceiveEvent) -> None:
         self._messages.append(message)
@@ -61,10 +61,10 @@ class Inbox:
 
 
 class AbortableWebSocket(WebSocketsSansIOProtocol):
-    # The input that is read but not parsed yet.
     _input: SlicedInput
-    # The timer for the next message; None if it need not wait.
+    """The input that is read but not parsed yet."""
     _pacing: asyncio.TimerHandle | None = None
+    """The timer for the next message; None if it need not wait."""
 
     def __init__(self, *args: Any, large_messages: LargeMessages, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -73,13 +73,13 @@ class AbortableWebSocket(WebSocketsSansIOProtocol):
         self.queue: Inbox = Inbox()  # type: ignore[assignment]
         self.writable: LightEvent = LightEvent()  # type: ignore[assignment]
         self.writable.set()
-        # Spaces the large messages of all sockets.
         self._large_messages = large_messages
+        """Spaces the large messages of all sockets."""
         # The parser. Until the client is admitted, messages must be small.
         first_bytes = min(UNADMITTED_BYTES, self.config.ws_max_size)
         self.conn: BoundedFrames = BoundedFrames(first_bytes, self.loop.time, self.logger)
-        # The pace at which this client's messages are read.
         self._pace = MessagePace()
+        """The pace at which this client's messages are read."""
         # Whether the application has admitted the client, and whether a message has arrived. Before, only one is read.
         self._is_admitted = self._has_spoken = False
 

@@ -31,15 +31,15 @@ class AcceptedConnections:
         reserve_from: int | None = None,
         dropped: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        # Called with the reason when a connection is dropped.
         self._dropped = dropped
+        """Called with the reason when a connection is dropped."""
         self._silent_at_most = silent_at_most
-        # The first descriptor of the reserve; None if the listener may use all.
         self._reserve_from = reserve_from
-        # The connections without a complete request, oldest first.
+        """The first descriptor of the reserve; None if the listener may use all."""
         self._silent: dict[asyncio.Transport, None] = {}
-        # Keeps the log short if many connections are dropped.
+        """The connections without a complete request, oldest first."""
         self._repeats = Repeats()
+        """Keeps the log short if many connections are dropped."""
 
     def accept(self, transport: asyncio.Transport) -> bool:
         """Return whether the connection may stay; drop it if not."""

@@ -36,12 +36,12 @@ class BoundedFrames(ServerProtocol):
         # When the current second began, and the number of control frames and fragments since then.
         self._second_began = 0.0
         self._in_this_second = 0
-        # The number of fragments of the current message.
         self._fragments = 0
-        # The bytes after the last message; the owner feeds them back for the next message.
+        """The number of fragments of the current message."""
         self.left = b""
-        # The fields of the handshake while it is checked, by names in lower case: its refusal names its ids.
+        """The bytes after the last message; the owner feeds them back for the next message."""
         self._asked: Mapping[str, str] = {}
+        """The fields of the handshake while it is checked, by names in lower case: its refusal names its ids."""
 
     def accept(self, request: Request) -> Response:
         self._asked = {name.lower(): value for name, value in request.headers.raw_items()}

@@ -15,8 +15,8 @@ class MessagePace:
     """A leaky bucket for one socket: 500 messages or 4 MiB a second, with a burst of one second's worth."""
 
     def __init__(self) -> None:
-        # The time at which the bucket is empty.
         self._paid_until = 0.0
+        """The time at which the bucket is empty."""
 
     def count(self, size: int, now: float) -> None:
         self._paid_until = max(self._paid_until, now) + _MESSAGE_S + size * _BYTE_S
@@ -30,8 +30,8 @@ class LargeMessages:
     """Limits the large messages of all sockets to 10 MiB a second, because decoding one may take 50 ms."""
 
     def __init__(self) -> None:
-        # The time from which the next large message may be decoded.
         self._next_at = 0.0
+        """The time from which the next large message may be decoded."""
 
     def turn_in_s(self, size: int, now: float) -> float:
         """Reserve a turn for a message of `size` bytes; return the delay until then, in seconds."""

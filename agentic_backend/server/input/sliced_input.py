@@ -40,20 +40,20 @@ class SlicedInput:
         self._loop = loop
         self._parse = parse
         self._may_parse = may_parse
-        # Called once all is parsed that the peer has sent before it ended its side.
         self._ended = ended
-        # Whether the peer has ended its side.
+        """Called once all is parsed that the peer has sent before it ended its side."""
         self.has_ended = False
-        # The input that is not parsed yet.
+        """Whether the peer has ended its side."""
         self._waiting = bytearray()
-        # The scheduled round; None if nothing waits, or if the owner has to call `go_on` first.
+        """The input that is not parsed yet."""
         self._next_round: asyncio.Handle | None = None
-        # Whether a round runs: the parser may call `go_on` during it.
+        """The scheduled round; None if nothing waits, or if the owner has to call `go_on` first."""
         self._is_parsing = False
-        # The number of bytes received after `end`; None before it.
+        """Whether a round runs: the parser may call `go_on` during it."""
         self._discarded: int | None = None
-        # The timer that drops the connection after `end`.
+        """The number of bytes received after `end`; None before it."""
         self._dropping: asyncio.TimerHandle | None = None
+        """The timer that drops the connection after `end`."""
 
     def take(self, data: bytes) -> None:
         """Accept bytes that the transport has read."""

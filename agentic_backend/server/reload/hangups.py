@@ -13,10 +13,10 @@ class Hangups:
     """Owned by the command; a worker has its parent's, with its count."""
 
     def __init__(self) -> None:
-        # The signals so far.
         self.count = 0
-        # Called at each signal, in the main thread between any two steps of it.
+        """The signals so far."""
         self.told: Callable[[], None] | None = None
+        """Called at each signal, in the main thread between any two steps of it."""
 
     def hear(self) -> None:
         """Install the handler. Only in the main thread."""

@@ -93,15 +93,15 @@ class Reloads:
     ) -> None:
         """`configuration` and `models` are what the server starts with; `on_save`: reload when a file is saved too."""
         self._files = files
-        # What was read at the start. Its agents become those of each reload.
         self._started_with = configuration
+        """What was read at the start. Its agents become those of each reload."""
         self._models = models
         self._hangups = hangups
         self._on_save = on_save
-        # The signals that the latest reading has followed.
         self._followed = 0
-        # Told of each reload; set by the process that serves.
+        """The signals that the latest reading has followed."""
         self.supervisor: Supervisor = ServiceNotify()
+        """Told of each reload; set by the process that serves."""
 
     def catch_up(self) -> None:
         """Follow the signals that came before the server starts: in a worker, also those since its parent has read."""

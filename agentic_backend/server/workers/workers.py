@@ -96,20 +96,20 @@ class _Worker:
     """The slot of one worker, and its current process."""
 
     def __init__(self, number: int) -> None:
-        # Counts from 0.
         self.number = number
-        # None before the first start, and while a restart is delayed.
+        """Counts from 0."""
         self.process: ForkProcess | None = None
+        """None before the first start, and while a restart is delayed."""
         # When the process was started, and the earliest time of the next start; as `time.monotonic`.
         self.started_at = self.start_at = 0.0
-        # The delays before the next starts.
         self.delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
-        # The end of its pipe on which the process tells that it is alive; None if there is no process.
+        """The delays before the next starts."""
         self.pipe: int | None = None
+        """The end of its pipe on which the process tells that it is alive; None if there is no process."""
         # Whether the process serves, and for how long it has been silent since then, in seconds.
         self.is_ready, self.silent_s = False, 0.0
-        # Whether it was told to reload and has not said that it is ready again.
         self.is_reloading = False
+        """Whether it was told to reload and has not said that it is ready again."""
 
 
 class Workers:
@@ -129,8 +129,8 @@ class Workers:
         self._settings = settings
         self._bound = bound
         self._internal = internal
-        # Where the joint listener finds the workers.
         self._ports = WorkerPorts(settings.server.workers)
+        """Where the joint listener finds the workers."""
         # The process of the joint listener, and the earliest time of its next start.
         self._joint: ForkProcess | None = None
         self._joint_start_at, self._joint_delays = 0.0, backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
@@ -139,15 +139,15 @@ class Workers:
         self._hangups = hangups
         # Whether all workers have been ready, and whether they reload; the service manager was told of both.
         self._is_ready = self._is_reloading = False
-        # When the parent looked at its workers for the last time.
         self._looked_at = time.monotonic()
+        """When the parent looked at its workers for the last time."""
         self._workers = [_Worker(number) for number in range(settings.server.workers)]
-        # Whether any worker has started successfully. Until then, a worker that can't start stops all workers.
         self._has_settled = False
-        # The parent's exit status.
+        """Whether any worker has started successfully. Until then, a worker that can't start stops all workers."""
         self._status = 0
-        # When remaining workers are killed; None before the stop.
+        """The parent's exit status."""
         self._stop_by: float | None = None
+        """When remaining workers are killed; None before the stop."""
         # A pipe without writes. Only the parent has `_parent` open, so a worker's read of `_alive` returns when the
         # parent ends.
         self._alive, self._parent = os.pipe()

@@ -69,10 +69,10 @@ class AgentAdmin:
         self._agents = agents
         self._database = database
         self._reads = reads
-        # The checks that run or wait.
         self._checking = 0
-        # One export at a time.
+        """The checks that run or wait."""
         self._exporting = asyncio.Lock()
+        """One export at a time."""
 
     @property
     def is_on(self) -> bool:

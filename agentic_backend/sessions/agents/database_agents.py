@@ -46,15 +46,15 @@ class DatabaseAgents:
         self.entries = entries
         self.versions: Mapping[str, AgentVersionRecord] = {}
         """The last versions of the agents as they are served here, without deleted ones, by id."""
-        # What was read and imported, by the version's id, to be used again.
         self._kept: dict[str, ImportedEntry] = {}
+        """What was read and imported, by the version's id, to be used again."""
         # The revision that `versions` is of, and when it was read, by the loop's clock.
         self._revision: int | None = None
         self._read_at = 0.0
-        # One reads at a time.
         self._turn = asyncio.Lock()
-        # Set if another instance has told of a change.
+        """One reads at a time."""
         self._wanted = asyncio.Event()
+        """Set if another instance has told of a change."""
 
     @property
     def is_on(self) -> bool:

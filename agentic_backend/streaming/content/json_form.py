@@ -88,8 +88,8 @@ class _Walk:
         self.values = 0
         self.is_exact = True
         """Whether each text and number so far has a form of its own."""
-        # The ids of the containers around the present value.
         self._around: set[int] = set()
+        """The ids of the containers around the present value."""
 
     def whole(self, value: Any) -> Any:
         """The form of `value`, or that it has none."""

@@ -40,22 +40,22 @@ class ChunkFolding:
     """Folds the chunks of one model call."""
 
     def __init__(self) -> None:
-        # The number of chunks so far.
         self._count = 0
-        # The content type of the chunks below: a text, or a list of blocks.
+        """The number of chunks so far."""
         self._form: type | None = None
-        # The newest chunks, which are not folded yet.
+        """The content type of the chunks below: a text, or a list of blocks."""
         self._newest: list[ChatGenerationChunk] = []
-        # The chunks to fold next, by level: single chunks, sums of _GROUP chunks, and so on.
+        """The newest chunks, which are not folded yet."""
         self._levels: list[list[ChatGenerationChunk]] = [[]]
-        # Whether folding has failed: later chunks are left unchanged.
+        """The chunks to fold next, by level: single chunks, sums of _GROUP chunks, and so on."""
         self._is_over = False
-        # The first chunk of all.
+        """Whether folding has failed: later chunks are left unchanged."""
         self._first: ChatGenerationChunk | None = None
-        # The chunks emptied since the empty ones were taken out of LangChain's list.
+        """The first chunk of all."""
         self._emptied = 0
-        # LangChain's list, once it was looked for; None if it was not found.
+        """The chunks emptied since the empty ones were taken out of LangChain's list."""
         self._collected: list[ChatGenerationChunk] | None = None
+        """LangChain's list, once it was looked for; None if it was not found."""
         self._has_looked = False
 
     def add(self, chunk: ChatGenerationChunk) -> None:

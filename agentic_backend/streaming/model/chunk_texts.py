@@ -32,8 +32,8 @@ class ChunkTexts:
     __slots__ = ("_halves",)
 
     def __init__(self) -> None:
-        # The halves that wait, by their place.
         self._halves: dict[_Path, str] = {}
+        """The halves that wait, by their place."""
 
     def put_into(self, chunk: AIMessageChunk) -> None:
         """Clean the next chunk."""

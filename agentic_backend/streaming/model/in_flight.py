@@ -33,10 +33,10 @@ class Work:
 class InFlight:
     def __init__(self, at: float) -> None:
         self._runs: dict[UUID, Work] = {}
-        # The time of the last sign of life of any work.
         self.last_sign = at
-        # How many of its streams have a chunk, and wait for the streams of others.
+        """The time of the last sign of life of any work."""
         self.in_line = 0
+        """How many of its streams have a chunk, and wait for the streams of others."""
 
     def begin(
         self, run_id: UUID, parent: UUID | None, kind: Kind, name: str, at: float, *, is_called: bool = False

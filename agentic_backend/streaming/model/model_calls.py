@@ -83,24 +83,24 @@ class Asked:
 class ModelCall:
     """A model call that has ended, that its run no longer waits for, or that runs for long."""
 
-    # The id of its LangChain run.
     id: str
+    """The id of its LangChain run."""
     model: str
     purpose: Purpose
     duration_s: float
-    # None if the provider did not report them.
     tokens: CallTokens | None = None
-    # What kind of failure it was if the call failed (see `failure_type`), else empty.
+    """None if the provider did not report them."""
     error: str = ""
+    """What kind of failure it was if the call failed (see `failure_type`), else empty."""
     # LangChain's name of the provider, and the model's name as the provider was asked for it; empty if not known.
     provider: str = ""
     requested: str = ""
-    # From the call to the first chunk; None if it did not stream.
     first_chunk_s: float | None = None
-    # What it was asked with; None if the provider reported the tokens, and if it has done nothing for them.
+    """From the call to the first chunk; None if it did not stream."""
     asked: Asked | None = None
-    # Its output so far, in bytes of UTF-8.
+    """What it was asked with; None if the provider reported the tokens, and if it has done nothing for them."""
     output_bytes: int = 0
+    """Its output so far, in bytes of UTF-8."""
     is_running: bool = False
 
 
@@ -147,14 +147,14 @@ class ModelCalls(ModelFailures):
         # The event loop and its thread; a model may run in another thread.
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        # The calls that have not ended.
         self._begun: dict[UUID, _Begun] = {}
-        # Those of them that stream.
+        """The calls that have not ended."""
         self._streaming_calls: dict[UUID, _Streaming] = {}
-        # The calls that have ended, for the metrics.
+        """Those of them that stream."""
         self.ended: list[ModelCall] = []
-        # Whether the run is over.
+        """The calls that have ended, for the metrics."""
         self._is_cut = False
+        """Whether the run is over."""
 
     @property
     def begun_at(self) -> list[float]:

@@ -50,22 +50,22 @@ class _Streamed:
 
     def __init__(self, run_id: UUID, call: _Call | None, said: Said, ids: ResponseIds) -> None:
         self.run_id = run_id
-        # Names its tool calls.
         self.ids = ids
-        # Its graph's namespace and its metadata; None if it is hidden.
+        """Names its tool calls."""
         self.call = call
-        # Cleans its chunks.
+        """Its graph's namespace and its metadata; None if it is hidden."""
         self.texts = ChunkTexts()
-        # Tells its thoughts apart.
+        """Cleans its chunks."""
         self.thoughts = ThoughtTags()
-        # Folds the chunks that LangChain collects.
+        """Tells its thoughts apart."""
         self.folding = ChunkFolding()
-        # How many of its chunks have not waited for other streams.
+        """Folds the chunks that LangChain collects."""
         self.passed = 0
-        # Counts its output.
+        """How many of its chunks have not waited for other streams."""
         self.said = SaidByCall(said)
-        # The turn of the streams in which its task was last known not to be cancelled.
+        """Counts its output."""
         self.checked_in = 0
+        """The turn of the streams in which its task was last known not to be cancelled."""
 
 
 class ModelStream(ModelCalls):
@@ -92,14 +92,14 @@ class ModelStream(ModelCalls):
         super().__init__(on_call, on_begin=on_begin)
         self.calls = calls or ResponseCalls()
         self._sink = sink
-        # Limits the output of the run's models.
         self._said = said or Said()
-        # The graph's namespace and the metadata of each visible call.
+        """Limits the output of the run's models."""
         self._calls: dict[UUID, _Call] = {}
-        # The calls that have sent a token.
+        """The graph's namespace and the metadata of each visible call."""
         self._streamed: dict[UUID, _Streamed] = {}
-        # The call that has sent the newest token.
+        """The calls that have sent a token."""
         self._newest: _Streamed | None = None
+        """The call that has sent the newest token."""
         self._turns = turns or StreamTurns()
 
     def cut(self) -> None:

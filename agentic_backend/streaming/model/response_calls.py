@@ -173,13 +173,15 @@ class ResponseIds:
 
     def __init__(self, calls: ResponseCalls) -> None:
         self._calls = calls
-        # The id of each call so far, by its place in the response and the provider's id: a later chunk may repeat it.
         self._named: dict[tuple[object, str], str] = {}
+        """The id of each call so far, by its place in the response and the provider's id: a later chunk may
+        repeat it.
+        """
         # The call that is being written at each place, and what has come of the arguments of each.
         self._current: dict[object, str] = {}
         self._pieces: dict[str, list[str]] = {}
-        # How many calls have begun that tell no place: LangChain takes each such chunk for a call of its own.
         self._placeless = 0
+        """How many calls have begun that tell no place: LangChain takes each such chunk for a call of its own."""
 
     @property
     def written(self) -> dict[str, str]:

@@ -49,8 +49,8 @@ class RunCallback(ModelStream, RunObserver):
         self._clock = clock
         self._on_allowed = on_allowed
         self.in_flight = InFlight(clock())
-        # Of the tools that run.
         self._tool_spans: dict[UUID, OpenSpan | None] = {}
+        """Of the tools that run."""
 
     def cut(self) -> None:
         """End the run. LangChain tells nobody of a tool that is cancelled."""

@@ -27,8 +27,8 @@ class Said:
     def __init__(self, call_bytes: int = UNBOUNDED, run_bytes: int = UNBOUNDED) -> None:
         self.call_bytes = call_bytes
         self.run_bytes = run_bytes
-        # The output of all calls so far, in bytes.
         self.size = 0
+        """The output of all calls so far, in bytes."""
 
 
 class SaidByCall:

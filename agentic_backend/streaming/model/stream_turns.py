@@ -19,17 +19,17 @@ class StreamTurns:
     """One for all streams of an event loop, and only in its thread. A stream that is cancelled leaves the line."""
 
     def __init__(self) -> None:
-        # The number of turns so far, of those in which streams went on or waited.
         self.number = 0
-        # Processor time that streams have used in this turn, in seconds.
+        """The number of turns so far, of those in which streams went on or waited."""
         self._used_s = 0.0
+        """Processor time that streams have used in this turn, in seconds."""
         # The stream that goes on in this turn, and the processor's clock at its last chunk.
         self._going_on: asyncio.Task[object] | None = None
         self._seen_at = 0.0
-        # Whether `_next` is due in the next turn of the loop.
         self._is_due = False
-        # The streams that wait, oldest first, each with the time since when, by the monotonic clock.
+        """Whether `_next` is due in the next turn of the loop."""
         self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
+        """The streams that wait, oldest first, each with the time since when, by the monotonic clock."""
 
     @property
     def longest_wait_s(self) -> float:

@@ -23,16 +23,16 @@ class TextGathering:
         self._sink = sink
         self._interval_s = interval_s
         self._loop = asyncio.get_running_loop()
-        # The last part with text, if nothing else has come since: text that goes on from it may gather.
         self._last: StreamPart | None = None
-        # The texts that gather, which go on from it.
+        """The last part with text, if nothing else has come since: text that goes on from it may gather."""
         self._texts: list[str] = []
-        # When the next text is handed on, in the event loop's time.
+        """The texts that gather, which go on from it."""
         self._next_at = 0.0
-        # Hands it on then, while text gathers.
+        """When the next text is handed on, in the event loop's time."""
         self._timer: asyncio.TimerHandle | None = None
-        # Why the sink has failed when the timer called it: an error of the run, so the next call raises it.
+        """Hands it on then, while text gathers."""
         self._error: Exception | None = None
+        """Why the sink has failed when the timer called it: an error of the run, so the next call raises it."""
 
     def take(self, part: StreamPart) -> None:
         """Hand on a part, now or after some time. Raises the errors of the sink."""

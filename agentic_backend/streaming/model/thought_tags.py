@@ -20,8 +20,8 @@ class ThoughtTags:
     __slots__ = ("_held", "_place")
 
     def __init__(self) -> None:
-        # What may be a part of a tag, or white space beside one.
         self._held = ""
+        """What may be a part of a tag, or white space beside one."""
         self._place: Literal["before", "within", "behind", "answer"] = "before"
 
     def put_into(self, chunk: AIMessageChunk) -> None:

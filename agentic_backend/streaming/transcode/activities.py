@@ -27,8 +27,8 @@ class Speaker:
     def __init__(self, agent_id: str, names: Names) -> None:
         self._agent_id = agent_id
         self._names = names
-        # The name of the agent that speaks now; empty for the root graph.
         self._name = ""
+        """The name of the agent that speaks now; empty for the root graph."""
 
     def switch(self, namespace: tuple[str, ...], metadata: Mapping[str, Any]) -> list[Draft]:
         """Note that a model speaks in the graph at `namespace`; an `agent_switch` if another agent spoke before."""

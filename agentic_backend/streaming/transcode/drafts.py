@@ -119,16 +119,16 @@ class MessageDrafts:
         titles: Mapping[str, str] | None = None,
     ) -> None:
         self._agent_id = agent_id
-        # The titles of tools, by name.
         self._titles = titles or {}
-        # Tracks which messages have reached the root graph.
+        """The titles of tools, by name."""
         self._reach = reach
-        # When the last message or result was complete: the next latency starts there.
+        """Tracks which messages have reached the root graph."""
         self._since = started_at
-        # The models' usage so far.
+        """When the last message or result was complete: the next latency starts there."""
         self.usage = usage
-        # The model that spoke last.
+        """The models' usage so far."""
         self.model: str | None = None
+        """The model that spoke last."""
 
     def counted(self, message: AIMessage, at: float) -> MessageMetadata:
         """The metadata of a complete model message; adds its cost to the usage."""

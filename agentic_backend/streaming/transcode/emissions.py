@@ -23,8 +23,8 @@ class Emissions:
     def __init__(self, held_back: HeldBack) -> None:
         self._held_back = held_back
         self._count = self._bytes = 0
-        # Those without a text, where people see only the final.
         self._for_final: list[Part] = []
+        """Those without a text, where people see only the final."""
 
     def take(
         self,

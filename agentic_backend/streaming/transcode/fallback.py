@@ -24,24 +24,24 @@ class Fallback:
     """Owned by the exchange's StreamTranscoder. `given` are the messages that the run starts from."""
 
     def __init__(self, given: Sequence[BaseMessage], *, is_resumed: bool) -> None:
-        # The texts of people.
         self._asked = {message.text for message in given if isinstance(message, HumanMessage)}
-        # The answers of earlier turns, by id.
+        """The texts of people."""
         self._earlier = {message.id: message.content for message in given if isinstance(message, AIMessage)}
+        """The answers of earlier turns, by id."""
         # What the last message of the graph says, and its id.
         self._last: list[Part] = []
         self._last_id: str | None = None
         # What the last answer of a model says, and its id.
         self._answer: list[Part] = []
         self._answer_id: str | None = None
-        # The ids of answers that a graph has removed, and may return with those that stay.
         self._removed: dict[str, None] = {}
-        # Why its last model may have said nothing.
+        """The ids of answers that a graph has removed, and may return with those that stay."""
         self._reason: FinishReason | None = FinishReason.OTHER
-        # The root graph's structured response; None if it has none.
+        """Why its last model may have said nothing."""
         self.structured: Any = None
-        # Whether the graph has ended without any text of its own.
+        """The root graph's structured response; None if it has none."""
         self.is_empty = False
+        """Whether the graph has ended without any text of its own."""
         if is_resumed and given:
             self.added(given[-1])
 

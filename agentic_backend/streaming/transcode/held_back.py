@@ -10,10 +10,10 @@ from agentic_backend.streaming.transcode.writing import Place
 
 class HeldBack:
     def __init__(self, stream: AgentStream) -> None:
-        # Whether no text is shown before the graph has ended, and then only the final.
         self.all_but_final = stream.final_only
-        # The nodes whose texts are shown; None is all.
+        """Whether no text is shown before the graph has ended, and then only the final."""
         self._nodes = None if stream.nodes is None else frozenset(stream.nodes)
+        """The nodes whose texts are shown; None is all."""
 
     def hides(self, place: Place) -> bool:
         """Whether no text from `place` is ever shown: neither its node nor one around it is among the shown ones."""

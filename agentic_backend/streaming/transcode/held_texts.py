@@ -15,8 +15,8 @@ class HeldTexts:
     """Owned by the exchange's StreamTranscoder."""
 
     def __init__(self) -> None:
-        # In the order in which they are stored.
         self._texts: list[HeldText] = []
+        """In the order in which they are stored."""
 
     @property
     def last(self) -> HeldText | None:

@@ -10,12 +10,12 @@ from agentic_backend.stores.records import MessageDraft, MessageRecord
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    # The tool's name.
     name: str
-    # When it was announced.
+    """The tool's name."""
     at: float
-    # The namespace of the graph that made it.
+    """When it was announced."""
     namespace: tuple[str, ...]
+    """The namespace of the graph that made it."""
 
 
 class OpenCalls:
@@ -25,10 +25,10 @@ class OpenCalls:
     """
 
     def __init__(self) -> None:
-        # The calls without a result, by call id.
         self._waiting: dict[str, _Call] = {}
-        # The ids of all calls, with or without a result.
+        """The calls without a result, by call id."""
         self._known: set[str] = set()
+        """The ids of all calls, with or without a result."""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)

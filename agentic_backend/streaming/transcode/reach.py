@@ -24,16 +24,16 @@ class Reach:
     """Identifies messages by their keys (see `keys_of`). `stored` are the rows of a continued exchange."""
 
     def __init__(self, stored: Sequence[MessageRecord] = ()) -> None:
-        # The numbers of the messages that had not reached the root graph when they were stored, by key.
         self._numbers: dict[object, int] = {}
+        """The numbers of the messages that had not reached the root graph when they were stored, by key."""
         for row in stored:
             if (number := row.inner) is not None:
                 calls = [part.call_id for part in row.parts if isinstance(part, ToolCallPart)]
                 self._numbers |= dict.fromkeys(calls or [text_of(row.parts)], number)
-        # The keys of the root graph's messages.
         self._reached: set[object] = set()
-        # The numbers that have reached the root graph since, but that no row names yet.
+        """The keys of the root graph's messages."""
         self._unnamed: set[int] = set()
+        """The numbers that have reached the root graph since, but that no row names yet."""
 
     def add(self, keys: Sequence[object]) -> None:
         """Note that the root graph has the message with these keys."""

@@ -20,21 +20,21 @@ class ResumedRun:
     def __init__(
         self, checkpoints: ExchangeCheckpoints, stored: Sequence[MessageRecord], first_block: int, usage: TokenUsage
     ) -> None:
-        # The messages of the exchange so far; only the opening message if the run continues in a new exchange.
         self.stored = stored
-        # The number of the next block.
+        """The messages of the exchange so far; only the opening message if the run continues in a new exchange."""
         self.first_block = first_block
-        # The models' usage so far.
+        """The number of the next block."""
         self.usage = usage
-        # The messages of each graph, by namespace, outer graphs first.
+        """The models' usage so far."""
         self._graphs = _messages_by_graph(checkpoints)
+        """The messages of each graph, by namespace, outer graphs first."""
         told = {part.call_id for message in stored for part in message.parts if isinstance(part, ToolCallPart)}
-        # The messages with open calls that this exchange has not announced, each with its graph's namespace.
         self.to_announce = [
             (namespace, message)
             for namespace, message in _with_open_calls(self._graphs)
             if told.isdisjoint(call["id"] for call in message.tool_calls)
         ]
+        """The messages with open calls that this exchange has not announced, each with its graph's namespace."""
 
     @property
     def messages(self) -> list[BaseMessage]:

@@ -12,14 +12,14 @@ class SeenMessages:
     """Owned by the exchange's StreamTranscoder."""
 
     def __init__(self, history: Iterable[BaseMessage]) -> None:
-        # The ids of the graph's input messages.
         self._history = {message.id for message in history}
-        # The ids of the processed messages and model calls.
+        """The ids of the graph's input messages."""
         self._ids: set[str] = set()
-        # By a message's text and call ids: the depth of the graph that returned it last,
+        """The ids of the processed messages and model calls."""
         self._depths: dict[tuple[str, ...], int] = {}
-        # and how many such messages without an id still expect a parent's copy.
+        """By a message's text and call ids: the depth of the graph that returned it last,"""
         self._nameless: Counter[tuple[str, ...]] = Counter()
+        """and how many such messages without an id still expect a parent's copy."""
 
     def __contains__(self, message_id: str | None) -> bool:
         return message_id in self._ids

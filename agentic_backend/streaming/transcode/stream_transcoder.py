@@ -72,37 +72,37 @@ class StreamTranscoder:
         given = list(history)
         self._held_back = held_back
         self._answers_in_json = answers_in_json
-        # Prevents that a repeated message is shown again.
         self._seen = SeenMessages(given)
-        # The final of a graph that adds no text of a model to what it has said.
+        """Prevents that a repeated message is shown again."""
         self._fallback = Fallback(given, is_resumed=resumed is not None)
-        # The messages that models are writing, by model call id.
+        """The final of a graph that adds no text of a model to what it has said."""
         self._writing: dict[str, Writing] = {}
-        # The complete texts that are not stored yet: of them one may become the final.
+        """The messages that models are writing, by model call id."""
         self._texts = HeldTexts()
-        # The parts that nodes emit.
+        """The complete texts that are not stored yet: of them one may become the final."""
         self._emissions = Emissions(held_back)
-        # The graph's interrupts, by id.
+        """The parts that nodes emit."""
         self._interrupts: dict[str, Interrupt] = {}
-        # The number of the next block.
+        """The graph's interrupts, by id."""
         self._blocks = resumed.first_block if resumed else 0
-        # The names of the catalog's agents, by id.
+        """The number of the next block."""
         self._names = names or {}
-        # Tracks the speaking agent.
+        """The names of the catalog's agents, by id."""
         self._speaker = Speaker(agent_id, self._names)
-        # Tracks which messages the root graph has.
+        """Tracks the speaking agent."""
         self._reach = Reach(resumed.stored if resumed else ())
+        """Tracks which messages the root graph has."""
         # Builds the messages, and adds up their cost.
         usage = resumed.usage if resumed else TokenUsage()
         self._drafts = MessageDrafts(agent_id, self._reach, started_at, usage, titles)
-        # The messages with open calls of a run that continues in a new exchange, with their graphs' namespaces.
         self._announced_anew = resumed.to_announce if resumed else []
-        # The tool calls, and which of them wait for a result.
+        """The messages with open calls of a run that continues in a new exchange, with their graphs' namespaces."""
         self.calls = resumed.calls(started_at) if resumed else OpenCalls()
-        # When the first text or thought came.
+        """The tool calls, and which of them wait for a result."""
         self.first_token_at: float | None = None
-        # The names of the nodes that have ended, the first ones.
+        """When the first text or thought came."""
         self.nodes: dict[str, None] = {}
+        """The names of the nodes that have ended, the first ones."""
 
     @property
     def usage(self) -> TokenUsage:

@@ -25,33 +25,34 @@ Place = tuple[tuple[str, ...], str]
 class Writing:
     """Owned by the exchange's StreamTranscoder until a node returns the message."""
 
-    # The id of the model call.
     call: str
+    """The id of the model call."""
     place: Place
-    # The possible ids of the message: some providers send theirs in one chunk only, and LangChain adds its own to the
-    # others.
     ids: list[str | None] = field(default_factory=list)
+    """The possible ids of the message: some providers send theirs in one chunk only, and LangChain adds its own to the
+    others.
+    """
     # The blocks of its text and its thought; None until they begin.
     text_block: int | None = None
     thought_block: int | None = None
-    # Whether people see none of its text.
     is_hidden: bool = False
-    # Whether the model has finished it.
+    """Whether people see none of its text."""
     ended: bool = False
-    # The first character of its text that is no space; empty until it comes.
+    """Whether the model has finished it."""
     first_character: str = ""
-    # The parts that its graph emitted meanwhile, to be shown with it.
+    """The first character of its text that is no space; empty until it comes."""
     emitted: list[Part] = field(default_factory=list)
-    # Its content so far.
+    """The parts that its graph emitted meanwhile, to be shown with it."""
     _text: GrowingText = field(default_factory=GrowingText)
+    """Its content so far."""
     _thought: GrowingText = field(default_factory=GrowingText)
     _usage: UsageMetadata | None = None
     _metadata: dict[str, Any] = field(default_factory=dict)
     # Media, and texts that cite sources, as standard blocks; and the characters of their texts and data.
     _beside: list[Mapping[str, Any]] = field(default_factory=list)
     _beside_bytes: int = 0
-    # The number of files and the like that were too many or too large to be kept.
     _left_out: int = 0
+    """The number of files and the like that were too many or too large to be kept."""
 
     def add(self, chunk: AIMessageChunk, thought: str, text: str, beside: Sequence[Mapping[str, Any]] = ()) -> None:
         """Add a chunk with this new thought and text, and the blocks `beside` its text (see beside_text)."""

@@ -31,10 +31,10 @@ class LinkedFiles:
         found = sorted(path for path in directory.rglob("*") if path.is_file())
         self._sources = {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
         self.index = Index.read(self._sources["index.html"].decode())
-        # Each file that was asked for, and its source map: at most two for each file of the directory.
         self._made: dict[str, EncodedFile] = {}
-        # One thread makes a file that several ask for.
+        """Each file that was asked for, and its source map: at most two for each file of the directory."""
         self._making = Lock()
+        """One thread makes a file that several ask for."""
 
     @property
     def version(self) -> bytes:

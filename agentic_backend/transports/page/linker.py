@@ -45,8 +45,8 @@ class Linker:
         self._sources = sources
         self._entry = entry
         self._modules: dict[str, EsModule] = {}
-        # The modules of the entry's file, in the order in which they run.
         self._first = self._closure(entry, frozenset())
+        """The modules of the entry's file, in the order in which they run."""
 
     def link(self, path: str) -> Linked:
         """The file of the module at `path`: the entry, or one that is imported dynamically. Raises LinkError."""

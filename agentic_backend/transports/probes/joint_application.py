@@ -36,8 +36,8 @@ class _Workers:
     def __init__(self, client: httpx.AsyncClient, ports: Ports) -> None:
         self._client = client
         self._ports = ports
-        # Since when a worker that runs has not answered, in seconds of the monotonic clock.
         self._silent_since: dict[int, float] = {}
+        """Since when a worker that runs has not answered, in seconds of the monotonic clock."""
 
     async def ask(self, path: str, read: Read[Answer], timeout_s: float = _ANSWER_S) -> dict[int, Answer]:
         """The answers, as they are `read`, of those that give one, by number."""

@@ -55,8 +55,10 @@ class Readiness:
         self._turn = asyncio.Lock()
         # Not ready until it is proved once.
         self._store_status, self._proved_until = StoreUnavailable.code, 0.0
-        # Proofs that failed one after the other. So many instances share a slow store that one failure tells nothing.
         self._failures = 0
+        """Proofs that failed one after the other. So many instances share a slow store that one failure tells
+        nothing.
+        """
 
     async def status_from_elsewhere(self) -> str:
         """`status`, for another event loop; BLOCKED if the server's own does not turn.

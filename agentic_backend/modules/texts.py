@@ -2,10 +2,21 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from agentic_backend.loop.event_loop import in_thread_if_long
-from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolResultPart, text_of
+from agentic_backend.protocol.parts import (
+    CodePart,
+    FilePart,
+    GeoPart,
+    ImageUrlPart,
+    LinkPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    text_of,
+)
 
 Result = TypeVar("Result")
 
@@ -24,8 +35,10 @@ async def with_texts(parts: Sequence[Part], change: Callable[[str], str]) -> lis
                 changed.append(part.model_copy(update={"text": await search(text, change)}))
             case CodePart(code=code):
                 changed.append(part.model_copy(update={"code": await search(code, change)}))
-            case _:
+            case ImageUrlPart() | ToolCallPart() | ToolResultPart() | LinkPart() | GeoPart() | FilePart():
                 changed.append(part)
+            case _:
+                assert_never(part)
     return changed
 
 
@@ -58,6 +71,10 @@ def replaced_in(parts: Sequence[Part], places: Sequence[tuple[int, int, str]]) -
                 part = part.model_copy(update={"text": replaced(text, own)})
             case CodePart(code=code):
                 part = part.model_copy(update={"code": replaced(code, own)})
+            case ImageUrlPart() | ToolCallPart() | ToolResultPart() | LinkPart() | GeoPart() | FilePart():
+                pass
+            case _:
+                assert_never(part)
         changed.append(part)
         if isinstance(part, TextPart | CodePart | ToolResultPart):
             begin = end + 1

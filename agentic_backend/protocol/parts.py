@@ -1,6 +1,6 @@
 """Parts: the typed content of a message, discriminated by `type`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -159,4 +159,8 @@ def text_of(parts: list[Part]) -> str:
                 texts.append(code)
             case ToolResultPart(content=content):
                 texts.append(content)
+            case ImageUrlPart() | ToolCallPart() | LinkPart() | GeoPart() | FilePart():
+                pass
+            case _:
+                assert_never(part)
     return "\n".join(texts)

@@ -5,10 +5,19 @@ an instance also works while the broadcast is unavailable.
 """
 
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from agentic_backend.protocol.messages import ExchangeStatus, Session
-from agentic_backend.relay.control_messages import AgentsChanged, Changed, ListChanged, StartedHere, StopWanted, Told
+from agentic_backend.relay.control_messages import (
+    AgentsChanged,
+    Changed,
+    Joined,
+    ListChanged,
+    ResetWanted,
+    StartedHere,
+    StopWanted,
+    Told,
+)
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.system_errors import Away
 
@@ -109,3 +118,7 @@ def pass_on(told: Told, listener: Listener) -> None:
             listener.list_changed_elsewhere(user_id, session_id, ended)
         case AgentsChanged():
             listener.agents_changed_elsewhere()
+        case Joined() | ResetWanted():
+            pass
+        case _:
+            assert_never(told)

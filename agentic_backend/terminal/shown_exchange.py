@@ -1,5 +1,7 @@
 """ShownExchange: the events of one exchange as text."""
 
+from typing import assert_never
+
 from agentic_backend.client import (
     Activity,
     AwaitingHuman,
@@ -14,7 +16,18 @@ from agentic_backend.client import (
 )
 from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.protocol.messages import Channel, Role
-from agentic_backend.protocol.parts import FilePart, ImageUrlPart, LinkPart, Part, ToolCallPart, ToolResultPart, text_of
+from agentic_backend.protocol.parts import (
+    CodePart,
+    FilePart,
+    GeoPart,
+    ImageUrlPart,
+    LinkPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    text_of,
+)
 from agentic_backend.terminal.safe_text import safe_line
 from agentic_backend.terminal.screen import Screen, Style
 from agentic_backend.text.growing_text import GrowingText
@@ -163,8 +176,10 @@ def told(part: Part) -> str | None:
             return safe_line(f"(image) {part.alt or ''} {part.url if not part.url.startswith('data:') else ''}")
         case FilePart():
             return safe_line(f"(file) {shown(part.name)}, {part.size} bytes")
-        case _:
+        case TextPart() | CodePart() | GeoPart():
             return None
+        case _:
+            assert_never(part)
 
 
 def _is_answer(message: ChatMessage) -> bool:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from agentic_backend.protocol.events import Activity, AwaitingHuman, Event, Final, HumanRequests, Reset, Started, Stream
 from agentic_backend.protocol.messages import ChatMessage
@@ -100,6 +100,10 @@ class RunRenderer:
                 yield Handoff(origin=_named(event.data, "from"), to=_named(event.data, "to"))
             case "progress":
                 yield self._progress("running", event.data)
+            case "compacted":
+                pass
+            case _:
+                assert_never(event.kind)
 
     def _progress(
         self, status: Literal["running", "awaiting_approval"], run_state: dict[str, Any] | None = None

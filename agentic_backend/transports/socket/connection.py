@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, assert_never
 
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import AgenticError, Forbidden, Internal
@@ -179,6 +179,8 @@ class Connection:
                 self._feed.follow_decided(resumed)
             case Ping():
                 self._feed.answer(Pong())
+            case _:
+                assert_never(frame)
 
     async def _with_own_id(self, frame: ClientFrame) -> ClientFrame:
         """The frame with the server's id of the exchange, which some clients name by the id that they gave it."""
@@ -237,6 +239,8 @@ class Connection:
                 self._feed.follow_sessions(self._user.id)
             case UnfollowSessions():
                 self._feed.unfollow_sessions()
+            case _:
+                assert_never(frame)
 
     def _refuse(self, error: AgenticError, raw: dict[str, Any], request_id: str) -> None:
         def echoed(name: str) -> str | None:

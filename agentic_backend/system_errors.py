@@ -9,10 +9,11 @@ import re
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Literal
+from types import TracebackType
+from typing import Any, Literal
 
 # The longest text of an exception that is told.
 LONGEST_TEXT = 2_000
@@ -81,6 +82,35 @@ _AWAY: dict[int, Away] = {
 }
 
 
+# Python's own attributes of an exception: a class of an author's may have others of these names, or raise.
+_OWN: dict[str, Any] = {name: BaseException.__dict__[name] for name in ("__cause__", "__context__", "__traceback__")}
+_MEMBERS: Any = BaseExceptionGroup.__dict__["exceptions"]
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """What `error` was raised from."""
+    cause: BaseException | None = _OWN["__cause__"].__get__(error)
+    return cause
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """Where `error` was raised."""
+    traceback: TracebackType | None = _OWN["__traceback__"].__get__(error)
+    return traceback
+
+
+def context_of(error: BaseException) -> BaseException | None:
+    """What was handled when `error` was raised."""
+    context: BaseException | None = _OWN["__context__"].__get__(error)
+    return context
+
+
+def members_of(error: BaseException) -> Sequence[BaseException]:
+    """The exceptions of a group; none of another one."""
+    members: Sequence[BaseException] = _MEMBERS.__get__(error) if issubclass(type(error), BaseExceptionGroup) else ()
+    return members
+
+
 def causes_of(error: BaseException, most: int = MOST_CAUSES) -> Iterator[BaseException]:
     """`error`, the members of groups, and what caused each of them; the nearest first, each once."""
     seen: set[int] = set()
@@ -91,9 +121,8 @@ def causes_of(error: BaseException, most: int = MOST_CAUSES) -> Iterator[BaseExc
             continue
         seen.add(id(current))
         yield current
-        if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions
-        waiting += [cause for cause in (current.__cause__, current.__context__) if cause is not None]
+        waiting += members_of(current)
+        waiting += [cause for cause in (cause_of(current), context_of(current)) if cause is not None]
 
 
 def summary_of(error: BaseException, *, with_host: bool = True) -> str:
@@ -195,7 +224,7 @@ def _typed_words_of(error: BaseException) -> str | None:
         return os.strerror(errno.ENOMEM)
     if isinstance(error, RuntimeError) and error.args == (_NO_THREAD,):
         return _NO_THREAD
-    if isinstance(error.__cause__, OSError):
+    if isinstance(cause_of(error), OSError):
         # It says more: libraries give an error of TLS its number, which is another one's in the system.
         return None
     if (words := _numbered(getattr(error, "errno", None))) is not None:

@@ -22,6 +22,7 @@ from agentic_backend.agents.state.state_serializer import StateSerializer
 from agentic_backend.config.settings import AgentsSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.disclosure.known_secrets import secrets_in, secrets_of
+from agentic_backend.disclosure.readable_errors import readable_errors
 from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.loop_load import served_timeout
@@ -196,7 +197,8 @@ class AgentFactory:
         agents: list[AgentFlow] = []
         try:
             async with served_timeout(self.build_timeout_s):
-                await build(entry, self._services, context, agents)
+                with readable_errors():
+                    await build(entry, self._services, context, agents)
         except BaseException as error:
             if agents:
                 self._close(agents)

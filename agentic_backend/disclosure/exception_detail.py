@@ -17,7 +17,16 @@ from types import CodeType
 from agentic_backend.disclosure.redaction import LONGEST_SECRET, redacted_start
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorDetail
-from agentic_backend.system_errors import LONGEST_TEXT, MOST_CAUSES, causes_of, raw_text_of, system_words_in
+from agentic_backend.system_errors import (
+    LONGEST_TEXT,
+    MOST_CAUSES,
+    cause_of,
+    causes_of,
+    members_of,
+    raw_text_of,
+    system_words_in,
+    traceback_of,
+)
 
 
 class PlacedError(Exception):
@@ -71,7 +80,7 @@ def place_of(error: BaseException, *, full_path: bool = False) -> str | None:
     # What names its author's function knows best; of a group, the members have the lines that matter.
     found.sort(key=lambda cause: (not isinstance(cause, PlacedError), isinstance(cause, BaseExceptionGroup)))
     places = [place for cause in found if (place := _own_place(cause)) is not None]
-    places += [_place_in(frame) for cause in found for frame in traceback.extract_tb(cause.__traceback__)[-1:]]
+    places += [_place_in(frame) for cause in found for frame in traceback.extract_tb(traceback_of(cause))[-1:]]
     if not places:
         return None
     return shown_place(*places[0], full_path=full_path)
@@ -85,7 +94,7 @@ def shown_place(file: str, line: int | None, function: str, *, full_path: bool =
 
 def frames_of(error: BaseException, most: int) -> list[traceback.FrameSummary]:
     """The innermost frames of `error`, and the innermost of an author's, outermost first."""
-    frames = list(traceback.extract_tb(error.__traceback__))
+    frames = list(traceback.extract_tb(traceback_of(error)))
     own = {id(frame) for frame in [frame for frame in frames if is_authors(frame.filename)][-most:]}
     last = {id(frame) for frame in frames[-most:]}
     return [frame for frame in frames if id(frame) in own | last]
@@ -110,9 +119,9 @@ def _subject_of(error: BaseException) -> BaseException | None:
     current = error
     for _ in range(MOST_CAUSES):
         if isinstance(current, BaseExceptionGroup):
-            current = current.exceptions[0]
-        elif type(current).__module__.startswith("agentic_backend.") and current.__cause__ is not None:
-            current = current.__cause__
+            current = members_of(current)[0]
+        elif type(current).__module__.startswith("agentic_backend.") and (cause := cause_of(current)) is not None:
+            current = cause
         else:
             break
     # The error without a cause says everything itself.
@@ -125,7 +134,7 @@ def _own_place(error: BaseException) -> _Place | None:
         return error.filename, error.lineno, "<module>"
     if isinstance(error, PlacedError) and error.code is not None:
         return error.code.co_filename, error.code.co_firstlineno, error.code.co_name
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_authors(frame.filename)]
+    own = [frame for frame in traceback.extract_tb(traceback_of(error)) if is_authors(frame.filename)]
     return _place_in(own[-1]) if own else None
 
 

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from agentic_backend.system_errors import causes_of
+from agentic_backend.system_errors import causes_of, traceback_of
 from agentic_backend.telemetry.origin import OURS, package_of
 
 SUPPRESSED = "log lines suppressed"
@@ -104,7 +104,7 @@ def _raised(record: logging.LogRecord) -> Hashable:
     if error is None:
         return None
     chain = list(causes_of(error))[:8]
-    last = list(traceback.walk_tb(chain[-1].__traceback__))[-1:]
+    last = list(traceback.walk_tb(traceback_of(chain[-1])))[-1:]
     return tuple(map(type, chain)), tuple((frame.f_code.co_filename, line) for frame, line in last)
 
 

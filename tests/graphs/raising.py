@@ -59,6 +59,31 @@ def unprintable(said: str) -> None:
     raise ValueError("x" * LONG + "\ud800")
 
 
+class Uncaused(Exception):
+    """An exception that can't be asked what caused it."""
+
+    @property
+    def __cause__(self) -> None:  # type: ignore[override]
+        raise RuntimeError("no cause")
+
+    __context__ = __cause__
+
+
+def uncaused(said: str) -> None:
+    raise Uncaused("the desk is closed")
+
+
+class Closed(Exception):
+    """An exception that can't be asked anything."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("not today")
+
+
+def closed(said: str) -> None:
+    raise Closed("the desk is closed")
+
+
 async def group(said: str) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(asyncio.to_thread(plain, said))
@@ -75,7 +100,21 @@ async def hearing(said: str) -> None:
 
 WAYS: dict[str, Callable[[str], Awaitable[None] | None]] = {
     way.__name__: way
-    for way in (plain, derived, caused, library, quoting, distorting, secret, unprintable, group, asking, hearing)
+    for way in (
+        plain,
+        derived,
+        caused,
+        library,
+        quoting,
+        distorting,
+        secret,
+        unprintable,
+        uncaused,
+        closed,
+        group,
+        asking,
+        hearing,
+    )
 }
 
 

@@ -19,6 +19,7 @@ from support.signing_realm import CLIENT, signing_realm
 from agentic_backend.telemetry import JsonFormatter
 
 FILE = "tests/graphs/raising.py"
+UNREADABLE = "agentic_backend.disclosure.readable_errors.UnreadableError"
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +82,9 @@ def failures(log: io.StringIO) -> list[dict[str, Any]]:
         ("caused", "LookupError", "no desk", raising.caused, "raise LookupError"),
         ("library", "json.decoder.JSONDecodeError", "Expecting property name", raising.library, "loads"),
         ("quoting my words", "ValueError", "can't read 'quoting my words'", raising.quoting, "raise"),
+        ("uncaused", UNREADABLE, "graphs.raising.Uncaused", raising.uncaused, "raise"),
+        # LangGraph adds a note to it first.
+        ("closed", "RuntimeError", "not today", raising.Closed.__getattribute__, "raise"),
         ("group", "graphs.raising.DeskClosed", "the desk is closed", raising.plain, "raise"),
     ],
 )

@@ -27,7 +27,7 @@ from agentic_backend.errors import (
     ModelRefusedKey,
     ModelTimeout,
 )
-from agentic_backend.system_errors import causes_of
+from agentic_backend.system_errors import cause_of, causes_of
 
 _MOST_READ, _LONGEST_NAME, _LONGEST_WAIT_S = 4_000, 100, 3_600.0
 _MOST_CAUSES, _DEEPEST = 5, 5
@@ -284,7 +284,7 @@ def _explicit_causes(error: BaseException) -> Iterator[BaseException]:
         if current is None:
             return
         yield current
-        current = current.__cause__
+        current = cause_of(current)
 
 
 def _status_of(error: BaseException) -> int | None:

@@ -29,6 +29,7 @@ from agentic_backend.agents.tools.result_marks import FORBIDDEN
 from agentic_backend.agents.tools.result_texts import with_texts
 from agentic_backend.agents.tools.tool_failures import hide_secrets, without_secrets
 from agentic_backend.agents.tools.unfit_calls import NOT_RUN, is_unfit
+from agentic_backend.disclosure.readable_errors import readable_errors
 from agentic_backend.errors import Forbidden
 from agentic_backend.mcp import policy_names
 from agentic_backend.stores.protocol.trail import Allowance
@@ -208,7 +209,8 @@ def _hidden_secrets() -> Iterator[Callable[[], Sequence[str]]]:
     """Take the secrets of the run out of what is raised within; gives what they are."""
     secrets = _secrets_of(find_context())
     try:
-        yield secrets
+        with readable_errors():
+            yield secrets
     except GraphBubbleUp:
         # No failure: what an interrupt asks, or a command of a graph within.
         raise

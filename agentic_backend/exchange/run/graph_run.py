@@ -32,6 +32,7 @@ from agentic_backend.agents.state.kept_state import unstorable
 from agentic_backend.agents.state.state_serializer import Unstorable
 from agentic_backend.agents.tools.tool_guard import tools_meant
 from agentic_backend.disclosure.known_secrets import SHORTEST_SECRET
+from agentic_backend.disclosure.readable_errors import readable_errors
 from agentic_backend.errors import AgenticError, BudgetExceeded, Internal, StateRefused
 from agentic_backend.exchange.end.ending import left_open
 from agentic_backend.exchange.past.recall import Memory
@@ -139,7 +140,8 @@ class GraphRun:
             agent = self._start.agent.settings
             with at_work(self._at_work(outbox)), agent_span(agent.id, agent.name or agent.id, self._named):
                 async with self._services.factory.lease(self._start.agent, self._context) as warm:
-                    return await self._answer(warm, outbox, checkpoints, on_exceeded)
+                    with readable_errors():
+                        return await self._answer(warm, outbox, checkpoints, on_exceeded)
         except asyncio.CancelledError:
             raise
         except BaseException as error:

@@ -158,4 +158,4 @@ class RunCallback(ModelStream, RunObserver):
 
     def _fail(self, run_id: UUID, error: BaseException) -> None:
         # So a node writes to the graph around its own.
-        self._end(run_id, error.args[0] if isinstance(error, ParentCommand) else None)
+        self._end(run_id, error.args[0] if issubclass(type(error), ParentCommand) else None)

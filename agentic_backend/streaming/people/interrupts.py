@@ -24,6 +24,7 @@ from agentic_backend.streaming.content.json_form import cut, value_form
 from agentic_backend.streaming.people.agent_inbox import AgentInbox, actions_of
 from agentic_backend.streaming.people.approval_requests import CallApproval, CallBatch, calls_of, is_call, place
 from agentic_backend.streaming.people.questions import BreakpointQuestion, Question
+from agentic_backend.system_errors import traceback_of
 
 LONGEST_VALUE = 64 * 1024
 """The most bytes of JSON that a request's `value` has."""
@@ -86,7 +87,7 @@ def asks_with_unusable_type(error: BaseException) -> AgentUnavailable | None:
     """The error of an agent that calls `interrupt` with a type of which pydantic makes no schema; None of others."""
     if not isinstance(error, PydanticUserError):
         return None
-    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(traceback_of(error))]
     return _unanswerable() if asking_function.__code__ in frames else None
 
 

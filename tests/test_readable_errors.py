@@ -1,0 +1,69 @@
+"""readable_errors: what authors' code raises can be looked at outside, whatever its class does."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentic_backend.disclosure.readable_errors import UnreadableError, readable_errors
+
+
+def raising(*_: object) -> Any:
+    raise RuntimeError("not today")
+
+
+class Plain(Exception):
+    pass
+
+
+def hostile(**members: Any) -> BaseException:
+    return type("Hostile", (Exception,), members)("closed")
+
+
+def with_cause() -> BaseException:
+    error = Plain("told")
+    error.__cause__ = hostile(__context__=property(raising))
+    return error
+
+
+def in_group() -> BaseException:
+    return ExceptionGroup("several", [Plain("told"), hostile(__class__=property(raising))])  # type: ignore[list-item]
+
+
+def raised(error: BaseException) -> BaseException:
+    with pytest.raises(BaseException) as caught, readable_errors():
+        raise error
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: hostile(__cause__=property(raising)),
+        lambda: hostile(__traceback__=property(raising)),
+        lambda: hostile(__context__=property(lambda error: error)),
+        lambda: hostile(__class__=property(lambda error: KeyboardInterrupt)),
+        lambda: hostile(__getattribute__=raising),
+        in_group,
+    ],
+)
+def test_what_cant_be_looked_at_is_replaced(make: Callable[[], BaseException]) -> None:
+    error = make()
+    told = raised(error)
+    assert type(told) is UnreadableError and str(told).rpartition(".")[2] in ("Hostile", "ExceptionGroup")
+    assert "raised" in "".join(traceback.format_exception(told)), "where it was raised"
+
+
+def test_of_what_can_be_looked_at_only_the_cause_is_replaced() -> None:
+    error = with_cause()
+    assert raised(error) is error
+    assert type(error.__cause__) is UnreadableError
+    assert "told" in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("error", [Plain("told"), KeyboardInterrupt(), ExceptionGroup("g", [Plain(), ValueError()])])
+def test_all_else_is_raised_as_it_is(error: BaseException) -> None:
+    error.__cause__ = Plain("why")
+    error.__cause__.__context__ = error
+    assert raised(error) is error

@@ -29,10 +29,8 @@ class RefusalMetrics:
         self._refused = metrics.counter(
             "chat_door_refusals", "Requests, sockets and frames that were refused.", "door", "reason"
         )
-        self._sockets = metrics.counter("chat_sockets_refused", "WebSockets that were refused.", "reason")
         for reason in ("origin", "host"):
             # From 0: to Prometheus a series that begins with its first event is no increase.
-            self._sockets.labels(reason)
             for door in ("rest", "socket"):
                 self._refused.labels(door, reason)
         self._persons = RecentCounts(clock)
@@ -49,8 +47,6 @@ class RefusalMetrics:
         Only what is the client's to mend counts for a person.
         """
         self._refused.labels(door, reason).inc()
-        if door == "socket":
-            self._sockets.labels(reason).inc()
         if user_id is None or whose_fault(reason) != "client":
             return
         times, now = self._persons.count(user_id), self._clock()

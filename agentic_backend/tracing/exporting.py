@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanContext, Tracer
 
 from agentic_backend.config.topics.observability import TracingSettings
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem
 from agentic_backend.tracing.spans import LONGEST_ATTRIBUTE
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,10 @@ _LAST_S = 1.0
 async def exporting(
     settings: TracingSettings, instance_id: str, given: Callable[[], SpanContext | None]
 ) -> AsyncIterator[Tracer]:
-    """A tracer whose spans are sent while the context is open. A new span has the ids that are `given`, if any."""
+    """A tracer whose spans are sent while the context is open. A new span has the ids that are `given`, if any.
+
+    Raises ConfigError if OpenTelemetry's own variables don't go together.
+    """
     provider, exporter = await asyncio.to_thread(_provider, settings, instance_id, given)
     try:
         yield provider.get_tracer(NAME, version("agentic-backend"))
@@ -67,9 +71,12 @@ def _provider(
         # A client chooses a path, and a model the name of a tool that it calls.
         span_limits=SpanLimits(max_attributes=64, max_events=0, max_links=4, max_attribute_length=LONGEST_ATTRIBUTE),
     )
-    exporter = _Exporter(settings)
-    # The bounds of the queue and of a batch are OpenTelemetry's own variables, OTEL_BSP_*.
-    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=_EVERY_S * 1000))
+    try:
+        exporter = _Exporter(settings)
+        # The bounds of the queue and of a batch are OpenTelemetry's own variables, OTEL_BSP_*.
+        provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=_EVERY_S * 1000))
+    except ValueError as error:
+        raise ConfigError([ConfigProblem("environment", None, None, "OTEL_*", str(error))]) from None
     return provider, exporter
 
 

@@ -20,7 +20,10 @@ from support.providers.reply import INPUT_TOKENS, OUTPUT_TOKENS, Reply, ToolUse
 from support.recorded_agents import eventually
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.config.topics.observability import TracingSettings
+from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.server.process import address_of, bind
+from agentic_backend.tracing.exporting import exporting
 
 CHECKOUT = Path(__file__).parents[2]
 TRACE, SPAN, REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "order-17"
@@ -299,6 +302,14 @@ async def test_a_receiver_that_fails_holds_nothing_up(
         [line] = [record for record in caplog.records if record.message == "traces could not be sent"]
         assert line.levelname == "WARNING"
     assert endpoint not in caplog.text
+
+
+async def test_variables_that_dont_go_together_are_told_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
+    settings = TracingSettings(endpoint="http://127.0.0.1:1/v1/traces")
+    with pytest.raises(ConfigError, match=r"environment: OTEL_\*: max_export_batch_size must be less than"):
+        async with exporting(settings, "here", lambda: None):
+            pass
 
 
 HALF = "\ud83d"

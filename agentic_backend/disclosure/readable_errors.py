@@ -4,55 +4,85 @@ A class may raise wherever it is asked something, such as what caused it: then w
 fails itself, Python's own `traceback` included. `readable_errors` is around the code of authors.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from traceback import TracebackException
+from types import TracebackType
+from typing import Any
 
 from agentic_backend.system_errors import MOST_CAUSES, cause_of, context_of, members_of, traceback_of
+
+# Those of Python, which no class of an author's and no metaclass replaces.
+_CAUSE: Any = BaseException.__dict__["__cause__"]
+_CONTEXT: Any = BaseException.__dict__["__context__"]
+_MODULE: Any = type.__dict__["__module__"]
+_QUALNAME: Any = type.__dict__["__qualname__"]
+_MESSAGE: Any = BaseExceptionGroup.__dict__["message"]
 
 
 class UnreadableError(Exception):
     """Stands for an exception whose class raises when it is looked at. Its text is the name of that class."""
 
 
-@contextmanager
-def readable_errors() -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        instead = readable(error)
-        if instead is error:
+class readable_errors:
+    """What is raised within can be looked at outside; what can't has an UnreadableError in its place.
+
+    No generator: contextlib writes to the exceptions that pass through it, which a class may refuse.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if error is None or (instead := readable(error)) is error:
+            return
+        behind = context_of(instead)
+        try:
+            raise instead
+        except BaseException:
+            # Without what it stands for, which Python has just put there.
+            instead.__context__ = behind
             raise
-        raise instead from None
 
 
 def readable(error: BaseException) -> BaseException:
-    """`error`, or an UnreadableError in its place; so with what caused it, which is put in its place in `error`."""
-    seen: set[int] = set()
+    """`error`, or what stands for it; what stands for its causes is put in their places in `error`."""
+    found: dict[int, BaseException] = {}
 
     def looked_at(one: BaseException) -> BaseException:
-        if id(one) in seen or len(seen) == MOST_CAUSES:
-            return one
-        seen.add(id(one))
-        if not _is_readable(one) or any(looked_at(each) is not each for each in members_of(one)):
+        if id(one) in found:
+            return found[id(one)]
+        if len(found) == MOST_CAUSES:
+            return UnreadableError("what is further behind")
+        found[id(one)] = one
+        for attribute, behind in ((_CAUSE, cause_of(one)), (_CONTEXT, context_of(one))):
+            if behind is not None and (instead := looked_at(behind)) is not behind:
+                attribute.__set__(one, instead)
+        members = [looked_at(each) for each in members_of(one)]
+        if any(member is not each for member, each in zip(members, members_of(one), strict=True)):
+            found[id(one)] = _stand_in(one, BaseExceptionGroup(_MESSAGE.__get__(one), members))
+        elif not _is_readable(one):
             kind = type(one)
-            return UnreadableError(f"{kind.__module__}.{kind.__qualname__}").with_traceback(traceback_of(one))
-        cause, context = cause_of(one), context_of(one)
-        if cause is not None and (instead := looked_at(cause)) is not cause:
-            one.__cause__ = instead
-        if context is not None and (instead := looked_at(context)) is not context:
-            one.__context__ = instead
-        return one
+            name = f"{_MODULE.__get__(kind)}.{_QUALNAME.__get__(kind)}"
+            is_cancelled = issubclass(kind, asyncio.CancelledError)
+            found[id(one)] = _stand_in(one, asyncio.CancelledError(name) if is_cancelled else UnreadableError(name))
+        return found[id(one)]
 
     return looked_at(error)
 
 
+def _stand_in(error: BaseException, instead: BaseException) -> BaseException:
+    instead.__cause__, instead.__context__ = cause_of(error), context_of(error)
+    return instead.with_traceback(traceback_of(error))
+
+
 def _is_readable(error: BaseException) -> bool:
+    """Whether Python can tell of it, and it says of itself what it is. What is behind it can be looked at."""
     try:
-        told: list[object] = [error.__cause__, error.__context__, error.__traceback__]
-        own: list[object] = [cause_of(error), context_of(error), traceback_of(error)]
-        if isinstance(error, BaseExceptionGroup):
-            told.append(error.exceptions)
-            own.append(members_of(error))
+        TracebackException(type(error), error, None, limit=0, lookup_lines=False)
+        told = (error.__cause__, error.__context__, error.__traceback__)
+        own = (cause_of(error), context_of(error), traceback_of(error))
         return error.__class__ is type(error) and all(one is other for one, other in zip(told, own, strict=True))
     except BaseException:
         return False

@@ -96,6 +96,10 @@ class Exits(BaseModel):
         sys.exit("gone")
 
 
+class Closed(Exception):
+    __class__ = property(lambda self: 1 / 0)
+
+
 class Validated(Flow, metaclass=type(AgentFlow)):
     Fields = Exits
 
@@ -103,7 +107,7 @@ class Validated(Flow, metaclass=type(AgentFlow)):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    raise RuntimeError("not today")
+    raise Closed("not today") if name == "closed" else RuntimeError("not today")
 """
 
 
@@ -130,6 +134,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
         ("middleware: [{name: 'raising_module:Exiting'}]", "middleware[0].name", "SystemExit: gone"),
         ("middleware: [{name: 'raising_module:Annotated'}]", "middleware[0].name", "RuntimeError: not today"),
         ("tools: ['raising_module:nameless_tool']", "tools[0]", "RuntimeError: not today"),
+        ("class_path: 'raising_module:closed'", "class_path", "UnreadableError: raising_module.Closed"),
         ("class_path: 'raising_module:compared'", "class_path", "RuntimeError: not today"),
         ("class_path: 'raising_module:missing'", "class_path", "RuntimeError: not today"),
         ("class_path: 'raising_module:Flow', require_approval: [send]", "class_path", "RuntimeError: not today"),

@@ -15,6 +15,7 @@ from types import ModuleType
 from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.disclosure.exception_detail import PlacedError, place_of, text_of
 from agentic_backend.disclosure.known_secrets import secrets_of
+from agentic_backend.disclosure.readable_errors import readable_errors
 
 _LONGEST_REASON = 500
 
@@ -34,7 +35,8 @@ class ClassPathError(PlacedError):
 def authors_code(what: str) -> Iterator[None]:
     """Raise as ClassPathError whatever an author's code raises within; the text says that `what` failed, and where."""
     try:
-        yield
+        with readable_errors():
+            yield
     except (ClassPathError, KeyboardInterrupt):
         # The latter is a person's Ctrl-C, for all that is known here.
         raise

@@ -11,6 +11,7 @@ from typing import Any
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import place_of
+from agentic_backend.disclosure.readable_errors import readable_errors
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.hook_context import Point, ScopeFacts
@@ -69,10 +70,11 @@ class ModuleSupervisor:
         """Make and start the modules, in the order in which they run. Raises CannotStartModule."""
         for spec in specs:
             try:
-                instance = spec.target(spec.settings, services)
-                self._modules.append(SupervisedModule(spec, instance, self._kpi))
-                async with asyncio.timeout(_START_S):
-                    await instance.start()
+                with readable_errors():
+                    instance = spec.target(spec.settings, services)
+                    self._modules.append(SupervisedModule(spec, instance, self._kpi))
+                    async with asyncio.timeout(_START_S):
+                        await instance.start()
             except Exception as error:
                 where = place_of(error, full_path=True)
                 why = f"{summary_of(error, with_host=False)}{f' at {where}' if where else ''}"
@@ -82,8 +84,9 @@ class ModuleSupervisor:
         """Close the modules, the last one first; one that fails or takes too long holds nobody up."""
         for module in reversed(self._modules):
             try:
-                async with asyncio.timeout(_CLOSE_S):
-                    await module.instance.aclose()
+                with readable_errors():
+                    async with asyncio.timeout(_CLOSE_S):
+                        await module.instance.aclose()
             except Exception as error:
                 told = {"chat_module": module.name, "error": summary_of(error, with_host=False)}
                 log.warning("module not closed", extra=told)

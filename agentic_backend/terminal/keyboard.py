@@ -1,6 +1,7 @@
 """Keyboard: the lines that a person types, or that come through a pipe, and Ctrl-C."""
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -11,8 +12,9 @@ with contextlib.suppress(ImportError):
     # Python's `input` then edits lines and has a history.
     import readline
 
-    # Python switches it off. With it, the lines of what is pasted are one ask, and nothing is sent before Return.
-    readline.parse_and_bind("set enable-bracketed-paste on")
+    if os.environ.get("TERM", "dumb") != "dumb":
+        # Python switches it off. With it, the lines of what is pasted are one ask, and nothing is sent before Return.
+        readline.parse_and_bind("set enable-bracketed-paste on")
 
 
 class Keyboard:

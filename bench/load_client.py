@@ -50,7 +50,7 @@ async def turn(socket: ClientConnection, load: Load, ask: dict[str, str]) -> str
                 return frame
             if frame.startswith('{"type":"error"'):
                 await asyncio.sleep(wait_s(frame))
-                load.refused += 1
+                load.refused, began = load.refused + 1, time.perf_counter()
                 await socket.send(json.dumps({"type": "ask", "message": "hello", **ask}))
     raise AssertionError("the socket closed before the final")
 
@@ -59,7 +59,7 @@ def wait_s(refusal: str) -> float:
     """For how long an overloaded server wants to be left alone; any other refusal is a fault."""
     told = json.loads(refusal)
     assert told["code"] == "overloaded", refusal
-    return float(told["retry_after_s"])
+    return float(told.get("retry_after_s", 1))
 
 
 async def measure(server: Server, agent_id: str, concurrency: int, turns: int) -> dict[str, float]:

@@ -38,7 +38,7 @@ tests-of: .venv/.installed-dev
 test-map: services
 	$(BIN)/python tools/tests_of.py record $(IN_LANES)
 
-# What shows within a minute and a half that a change is sound: the files of tests that take a second each, without
+# What shows within a minute and a half that a change is sound: the files of tests that take half a second each, without
 # services. It says what it leaves out.
 quick: .venv/.installed-dev
 	tests=$$($(BIN)/python tools/tests_of.py quick) && $(BIN)/pytest -n $(LANES) -m "not ($(SERVICES))" $$tests

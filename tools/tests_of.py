@@ -4,10 +4,10 @@
     python tools/tests_of.py quick
     python tools/tests_of.py record [--keep DIRECTORY] [ARGUMENT OF PYTEST …]
 
-`select` prints files of tests, the quickest first. `quick` prints those that take a second each, and tells on standard
-error what it leaves out. `record` runs pytest, notes which functions of the product each file
-of tests runs, in whatever process, and writes the map, `tests_of.json` beside this file. Each function gets some of the
-files that run it: those that take little time, run little else or name the module; all, where few run it.
+`select` prints files of tests, the quickest first. `quick` prints those that take half a second each, and tells on
+standard error what it leaves out. `record` runs pytest, notes which functions of the product each file of tests runs,
+in whatever process, and writes the map, `tests_of.json` beside this file. Each function gets some of the files that run
+it: those that take little time, run little else or name the module; all, where few run it.
 
 Without paths `record` runs all tests, and writes the map anew. With some, what it knows of the others stays. With
 `--keep` the notes of each file of tests are kept in a directory, and the map is made of all that lie there: so the

@@ -3,7 +3,7 @@
 The first SIGTERM or SIGINT stops the server, which lets exchanges end; the second cuts that short; others have no
 effect. A terminal's Ctrl-C and systemd signal both a worker and its parent, and the parent forwards signals as SIGUSR1.
 Direct and forwarded signals are counted separately, so that a signal that arrives both ways counts once.
-SIGHUP ends nothing: see hangups.
+SIGHUP ends nothing: see hangups. A server that another process has started for itself ends with its standard input.
 """
 
 import contextlib

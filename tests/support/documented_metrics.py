@@ -33,7 +33,7 @@ def _documented() -> dict[str, set[str]]:
 
 
 METRICS = _documented()
-"""Each metric of docs/metrics.md, by every name of its series, with its labels. Old names are there by a switch."""
+"""Each metric of docs/metrics.md, by every name of its series, with its labels."""
 _RECORDED = {
     rule["record"]
     for path in _RULES

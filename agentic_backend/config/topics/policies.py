@@ -10,7 +10,7 @@ DEFAULT_FILE = Path("config", "policies.yaml")
 
 
 class ModulesSettings(Section):
-    """The settings `modules`: where modules are listed, and how long they may take together."""
+    """The settings `modules`: where modules are listed."""
 
     file: AnyPath | None = Field(
         None,

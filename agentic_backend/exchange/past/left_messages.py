@@ -1,8 +1,8 @@
 """The messages that a graph left: made fit for the next exchange. Pure.
 
 They stay as the graph left them, with two exceptions: their order is one that providers accept (see history), and they
-are cut to a number of exchanges. The opening message of an exchange is recognized by its id (see content.to_langchain),
-and so is what the server put in front of them: each run gets that anew.
+are cut to a number of exchanges. The opening message of an exchange is recognized by its id (see to_langchain), and so
+is what the server put in front of them: each run gets that anew.
 """
 
 import re

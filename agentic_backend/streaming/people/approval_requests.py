@@ -1,4 +1,4 @@
-"""ToolApprovals: the interrupts of LangChain's HumanInTheLoopMiddleware, in either of its forms. Pure.
+"""The interrupts of LangChain's HumanInTheLoopMiddleware, in either of its forms. Pure.
 
 With `interrupt_mode="per_call"` each call has an interrupt of its own, else one interrupt has a batch of calls.
 """

@@ -57,7 +57,7 @@ _NAMED: dict[str, Any] = {
     "aggregations": {"latency_ms:p95": 1840.0},
     "scope": {"class": "geography-5b"},
     "module": "pii",
-    "class_path": "agentic_backend.modules.pii:Pii",
+    "class_path": "agentic_backend.modules.pii:PiiRedaction",
     "point": "chat:before_ai",
     "points": ["chat:before_ai"],
     "circuits": {"chat:before_ai": "closed"},

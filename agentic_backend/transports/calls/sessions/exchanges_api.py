@@ -1,4 +1,6 @@
-"""REST calls about exchanges: get one or its checkpoint, resume one, and stream the events of a session."""
+"""REST calls about exchanges: get one, its checkpoint or what its answer rests on, resume one, and stream the events of
+a session.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,6 @@
-"""The REST calls: thin adapters from requests to SessionService and SessionOrchestrator."""
+"""The REST calls about sessions: thin adapters to SessionService and SessionOrchestrator; their branches, and what
+changes in their list.
+"""
 
 from typing import Annotated
 

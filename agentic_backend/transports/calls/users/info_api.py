@@ -1,4 +1,4 @@
-"""The REST call that tells what this server is: its versions, doors, limits, features and deprecations."""
+"""The REST calls that tell what this server is (versions, doors, limits, features, deprecations) and how to sign in."""
 
 from collections.abc import Sequence
 from datetime import date

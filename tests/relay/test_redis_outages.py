@@ -126,7 +126,7 @@ async def test_an_outage_is_told_once_and_holds_no_logs(
     assert len(running._entries) < 200
     await asyncio.to_thread(own_redis.start)
     await until(lambda: here.ups[-1])
-    told = [record.getMessage() for record in caplog.records if record.name.endswith("redis_broadcast")]
+    told = [record.getMessage() for record in caplog.records if record.name.endswith("redis.broadcast")]
     assert told == ["the broadcast is away", "the broadcast is back"]
     assert "s3cret" not in caplog.text
     await until(lambda: metric(here.kpi, "chat_broadcast_backlog", what="exchanges") == 0)
@@ -200,7 +200,7 @@ def told_of_redis(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str | Non
     return [
         (record.message, vars(record).get("reason"))
         for record in caplog.records
-        if record.name.endswith("redis_broadcast")
+        if record.name.endswith("redis.broadcast")
     ]
 
 

@@ -147,7 +147,6 @@ def _add_settings_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--broadcast", dest="broadcast.url", help="the Redis between servers on one database: redis://HOST/0"
     )
-    command.add_argument("--relay", dest="relay.url", help="an older name of --broadcast")
     command.add_argument(
         "--workers",
         dest="server.workers",

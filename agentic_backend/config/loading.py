@@ -5,7 +5,6 @@ Invariant: an unknown or invalid setting in any of them stops the start; the err
 
 import functools
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,8 +19,6 @@ from agentic_backend.config.topics.chat_profiles import ChatProfiles, read_chat_
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import Schema, accepts, near_miss, schema_at, validation_problems
 
-log = logging.getLogger(__name__)
-
 ENVIRONMENT_PREFIX = "AGENTIC_"
 FLAGS: Mapping[str, str] = {
     "server.host": "--host",
@@ -31,23 +28,18 @@ FLAGS: Mapping[str, str] = {
     "data.directory": "--data",
     "store.url": "--store",
     "broadcast.url": "--broadcast",
-    "relay.url": "--relay",
     "server.workers": "--workers",
     "catalog": "--catalog",
     "log.level": "--log-level",
 }
 """The command line's flags by setting, so that an error can name the flag."""
-RENAMED: Mapping[KeyPath, KeyPath] = {("relay", "url"): ("broadcast", "url")}
-"""New names of settings by their older ones. An older name is accepted with a warning; if the same layer sets both, the
-older one is ignored."""
 
 
 def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Settings:
     """The settings of `overrides`, the environment, the YAML file at `path` (None: no file) and the defaults.
 
     `overrides` has dotted keys (`server.port`), only of flags that were given. Its texts, like those of the
-    environment, are JSON unless the setting is a text. Logs a warning for each older name of a setting. Raises
-    ConfigError with all problems.
+    environment, are JSON unless the setting is a text. Raises ConfigError with all problems.
     """
     document = read_yaml(path) if path else None
     layers = SettingsLayers(_settings_schema(), document)
@@ -55,8 +47,6 @@ def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Setting
     for keys, value, origin in [*_environment(), *_command_line(overrides)]:
         if not layers.lay(keys, value, origin):
             problems.append(_unknown(origin))
-    for warning in layers.warnings:
-        log.warning("setting has an older name", extra={"problem": str(warning)})
     try:
         settings = Settings.model_validate(layers.values)
     except ValidationError as error:
@@ -88,23 +78,14 @@ class SettingsLayers:
     def __init__(self, schema: Schema, document: LocatedYaml | None) -> None:
         self.values: dict[str, Any] = document.values if document else {}
         """The merged values of all layers, not validated."""
-        self.warnings: list[ConfigProblem] = []
-        """One for each use of an older name."""
         self._schema = schema
         """The JSON Schema of the settings, which decides how a layer's texts are parsed."""
         self._document = document
         # By path: the last origin of its value, and the path that this origin set, which is the same or a parent.
         self._origins: dict[KeyPath, tuple[Origin, KeyPath]] = {}
-        if document:
-            self._rename_in(document)
 
     def lay(self, path: KeyPath, value: object, origin: Origin) -> bool:
         """Set the value at `path`; parse a text as the schema expects. False if the schema has no such path."""
-        if path in RENAMED:
-            self.warnings.append(ConfigProblem(origin.source, None, None, origin.name, _is_renamed(RENAMED[path])))
-            path = RENAMED[path]
-            if path in self._origins and self._origins[path][0].source == origin.source:
-                return True
         expectation = schema_at(self._schema, path)
         if expectation is None:
             return False
@@ -127,30 +108,8 @@ class SettingsLayers:
                 return self._document.problem(path, message, at_key=at_key)
         return ConfigProblem("defaults", None, None, dotted(path), message)
 
-    def _rename_in(self, document: LocatedYaml) -> None:
-        """Move the document's values from older names to the new ones."""
-        for old, new in RENAMED.items():
-            if old not in document.places:
-                continue
-            self.warnings.append(document.problem(old, _is_renamed(new), at_key=True))
-            value, place = _at(self.values, old[:-1]).pop(old[-1]), document.places.pop(old)
-            # A value that is no mapping is refused later.
-            if new not in document.places and isinstance(self.values.get(str(new[0]), {}), dict):
-                document.places[new] = place
-                self.values = _merged(self.values, _nested(new, value))
-
     def _is_placed(self, path: KeyPath) -> bool:
         return path in self._origins or (self._document is not None and path in self._document.places)
-
-
-def _is_renamed(new: KeyPath) -> str:
-    return f"an older name of {dotted(new)}, which is still taken"
-
-
-def _at(values: Any, path: KeyPath) -> Any:
-    for part in path:
-        values = values[part]
-    return values
 
 
 def _nested(path: KeyPath, value: object) -> dict[Any, Any]:

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from agentic_backend.config.loading import (
     FLAGS,
-    RENAMED,
     default_catalog,
     default_settings_file,
     documented_settings,
@@ -234,56 +233,7 @@ def test_an_error_is_placed_where_the_value_that_counts_was_set(
 
 
 def test_every_flag_sets_a_setting() -> None:
-    older = {".".join(map(str, name)) for name in RENAMED}
-    assert FLAGS.keys() - older <= {key for key, _ in documented_settings()}
-
-
-REDIS = "redis://redis/0"
-
-
-@pytest.mark.parametrize("source", ["file", "environment", "command line"])
-def test_an_older_name_of_a_setting_is_taken_with_a_warning(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = written(tmp_path, f"relay:\n  lease_s: 3\n  url: {REDIS}\n" if source == "file" else "relay: {lease_s: 3}\n")
-    if source == "environment":
-        monkeypatch.setenv("AGENTIC_RELAY__URL", REDIS)
-    settings = load_settings(path, {"relay.url": REDIS} if source == "command line" else {})
-    assert settings.broadcast.url == REDIS and settings.relay.lease_s == 3
-    named = {
-        "file": f"{path}:3:3: relay.url",
-        "environment": "environment: AGENTIC_RELAY__URL",
-        "command line": "command line: --relay",
-    }
-    [warning] = [vars(record)["problem"] for record in caplog.records]
-    assert warning == f"{named[source]}: an older name of broadcast.url, which is still taken"
-
-
-def test_of_an_older_and_a_newer_name_in_one_layer_the_newer_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    both = written(tmp_path, f"broadcast: {{url: {REDIS}}}\nrelay: {{url: redis://older/0}}\n")
-    assert load_settings(both, {}).broadcast.url == REDIS
-    monkeypatch.setenv("AGENTIC_RELAY__URL", "redis://older/1")
-    assert load_settings(both, {}).broadcast.url == "redis://older/1", "a later layer wins, whatever it calls it"
-    monkeypatch.setenv("AGENTIC_BROADCAST__URL", "redis://newer/1")
-    assert load_settings(both, {}).broadcast.url == "redis://newer/1"
-    assert len(caplog.messages) == 5
-
-
-def test_an_error_in_a_setting_with_an_older_name_is_placed_where_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path, "relay:\n  url: http://ann:s3cret@redis\n")
-    text = refusal(path)
-    assert text.startswith(f"{path}:2:8: broadcast.url: must be like redis://") and "s3cret" not in text
-    monkeypatch.setenv("AGENTIC_RELAY__URL", "http://ann:s3cret@redis")
-    text = refusal(None)
-    assert text.startswith("environment: AGENTIC_RELAY__URL: must be like redis://") and "s3cret" not in text
-
-
-def test_an_older_name_with_a_wrong_section_is_an_error_and_no_crash(tmp_path: Path) -> None:
-    assert "broadcast: expected a mapping" in refusal(written(tmp_path, "broadcast: 3\nrelay: {url: null}\n"))
+    assert FLAGS.keys() <= {key for key, _ in documented_settings()}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "128.0.0.1"])

@@ -138,6 +138,7 @@ def test_an_entry_that_is_served_is_valid(entry: dict[str, Any]) -> None:
         {**SMALL, "nmae": "y"},
         {**SMALL, "prompt": ""},
         {**SMALL, "prompt": {}},
+        {**SMALL, "prompt": {"file": None}},
         {**SMALL, "prompt": {"text": "Be brief."}},
         {**SMALL, "tools": ["current_tiem"]},
         {**SMALL, "apis": [{}]},

@@ -35,6 +35,9 @@ def catalog_schema() -> JsonSchema:
     # A text stands in its place.
     del definitions["Prompt"]["properties"]["text"]
     definitions["Prompt"]["required"] = ["file"]
+    file = definitions["Prompt"]["properties"]["file"]
+    file |= next(option for option in file.pop("anyOf") if option["type"] == "string")
+    del file["default"]
     for part in _parts(definitions):
         expected = part.pop("expected", None)
         if expected is not None and "pattern" in part:

@@ -110,3 +110,14 @@ def test_each_file_of_the_product_has_tests(tool: ModuleType) -> None:
     for file, tests in known.tests.items():
         assert tests == sorted(set(tests)) and set(tests) <= known.seconds.keys(), file
     assert (CHECKOUT / tool.MAP).stat().st_size < 300_000
+
+
+def test_quick_tests_are_those_that_take_little_and_the_others_are_told(
+    tool: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = tool.Map.read(CHECKOUT).seconds
+    found = tool.quick(CHECKOUT)
+    assert "tests/test_errors.py" in found and all(seconds[test] <= tool.QUICK_S for test in found)
+    assert not any(test.startswith("tests/e2e/test_page") for test in found)
+    told = capsys.readouterr().err
+    assert told.startswith(f"{len(found)} of ") and "e2e " in told and "faults " in told

@@ -83,25 +83,27 @@ _AWAY: dict[int, Away] = {
 
 
 # Python's own attributes of an exception: a class of an author's may have others of these names, or raise.
-_OWN: dict[str, Any] = {name: BaseException.__dict__[name] for name in ("__cause__", "__context__", "__traceback__")}
+CAUSE: Any = BaseException.__dict__["__cause__"]
+CONTEXT: Any = BaseException.__dict__["__context__"]
+_TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 _MEMBERS: Any = BaseExceptionGroup.__dict__["exceptions"]
 
 
 def cause_of(error: BaseException) -> BaseException | None:
     """What `error` was raised from."""
-    cause: BaseException | None = _OWN["__cause__"].__get__(error)
+    cause: BaseException | None = CAUSE.__get__(error)
     return cause
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
     """Where `error` was raised."""
-    traceback: TracebackType | None = _OWN["__traceback__"].__get__(error)
+    traceback: TracebackType | None = _TRACEBACK.__get__(error)
     return traceback
 
 
 def context_of(error: BaseException) -> BaseException | None:
     """What was handled when `error` was raised."""
-    context: BaseException | None = _OWN["__context__"].__get__(error)
+    context: BaseException | None = CONTEXT.__get__(error)
     return context
 
 

@@ -9,11 +9,18 @@ from traceback import TracebackException
 from types import TracebackType
 from typing import Any
 
-from agentic_backend.system_errors import MOST_CAUSES, cause_of, context_of, members_of, traceback_of
+from agentic_backend.system_errors import (
+    CAUSE,
+    CONTEXT,
+    MOST_CAUSES,
+    cause_of,
+    causes_of,
+    context_of,
+    members_of,
+    traceback_of,
+)
 
 # Those of Python, which no class of an author's and no metaclass replaces.
-_CAUSE: Any = BaseException.__dict__["__cause__"]
-_CONTEXT: Any = BaseException.__dict__["__context__"]
 _MODULE: Any = type.__dict__["__module__"]
 _QUALNAME: Any = type.__dict__["__qualname__"]
 _MESSAGE: Any = BaseExceptionGroup.__dict__["message"]
@@ -48,6 +55,9 @@ class readable_errors:
 
 def readable(error: BaseException) -> BaseException:
     """`error`, or what stands for it; what stands for its causes is put in their places in `error`."""
+    # Nearly all are, and what is behind one is told with it: looking at each alone takes quadratic time.
+    if _can_be_told(error) and all(map(_is_itself, causes_of(error))):
+        return error
     found: dict[int, BaseException] = {}
 
     def looked_at(one: BaseException) -> BaseException:
@@ -56,13 +66,13 @@ def readable(error: BaseException) -> BaseException:
         if len(found) == MOST_CAUSES:
             return UnreadableError("what is further behind")
         found[id(one)] = one
-        for attribute, behind in ((_CAUSE, cause_of(one)), (_CONTEXT, context_of(one))):
+        for attribute, behind in ((CAUSE, cause_of(one)), (CONTEXT, context_of(one))):
             if behind is not None and (instead := looked_at(behind)) is not behind:
                 attribute.__set__(one, instead)
         members = [looked_at(each) for each in members_of(one)]
         if any(member is not each for member, each in zip(members, members_of(one), strict=True)):
             found[id(one)] = _stand_in(one, BaseExceptionGroup(_MESSAGE.__get__(one), members))
-        elif not _is_readable(one):
+        elif not (_can_be_told(one) and _is_itself(one)):
             kind = type(one)
             name = f"{_MODULE.__get__(kind)}.{_QUALNAME.__get__(kind)}"
             is_cancelled = issubclass(kind, asyncio.CancelledError)
@@ -77,10 +87,18 @@ def _stand_in(error: BaseException, instead: BaseException) -> BaseException:
     return instead.with_traceback(traceback_of(error))
 
 
-def _is_readable(error: BaseException) -> bool:
-    """Whether Python can tell of it, and it says of itself what it is. What is behind it can be looked at."""
+def _can_be_told(error: BaseException) -> bool:
+    """Whether Python can tell of it and of what is behind it."""
     try:
         TracebackException(type(error), error, None, limit=0, lookup_lines=False)
+    except BaseException:
+        return False
+    return True
+
+
+def _is_itself(error: BaseException) -> bool:
+    """Whether it says of itself what it is."""
+    try:
         told = (error.__cause__, error.__context__, error.__traceback__)
         own = (cause_of(error), context_of(error), traceback_of(error))
         return error.__class__ is type(error) and all(one is other for one, other in zip(told, own, strict=True))

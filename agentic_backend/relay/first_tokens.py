@@ -9,9 +9,11 @@ from agentic_backend.relay.relay import Relay
 
 # How often a task looks whether there is such a moment, in seconds.
 _EVERY_S = 0.05
+# How long other work waits at most for such a moment, in seconds.
+_LONGEST_S = 10.0
 
 
-async def wait_for_first_tokens(relay: Relay, longest_s: float) -> None:
+async def wait_for_first_tokens(relay: Relay, longest_s: float = _LONGEST_S) -> None:
     """Wait until no exchange waits for its first token, for at most `longest_s` seconds."""
     clock = asyncio.get_running_loop().time
     gives_up_at = clock() + longest_s

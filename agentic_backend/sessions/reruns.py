@@ -12,7 +12,7 @@ from agentic_backend.protocol.messages import Channel, MessageMetadata, Role
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.sessions.access import asked_by, owned_exchange
 from agentic_backend.sessions.branches import Branches
-from agentic_backend.sessions.reading.run_views import check_author, trace_of
+from agentic_backend.sessions.reading.run_views import check_author, steps_of
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.waiting.resumption import Resumption
 from agentic_backend.stores.base import Checkpoint
@@ -55,7 +55,7 @@ class Reruns:
     ) -> ExchangeLog:
         found = await owned_exchange(self._store, user.id, exchange_id)
         old = replace(found, policy=asked_by(user, found.policy))
-        state = trace_of(self._run_steps, exchange_id).state_before(graph_step)
+        state = steps_of(self._run_steps, exchange_id).state_before(graph_step)
         if state is None:
             raise CheckpointMissing("The state before this step is not kept, as it was too large or can't be stored.")
         entry = self._agents.again(old, user)

@@ -50,8 +50,6 @@ _MOST_TURNS, _MOST_BYTES = 400, 2 * 1024 * 1024
 _MEASURED = 4_096
 # Nothing is read for who asks again at once, in seconds: that compaction would be abandoned.
 _PAUSE_S = 0.25
-# How long a compaction waits at most for a moment in which no exchange starts, in seconds.
-_QUIET_S = 10.0
 # So many messages, of so many characters, are counted in the event loop; more in a thread.
 _FEW, _SHORT = 64, 256 * 1024
 _CACHED_BYTES = 16 * 1024 * 1024
@@ -256,7 +254,7 @@ class Compactor:
     async def _compact(self, session: SessionRecord, profile_name: str, payer: Payer) -> None:
         try:
             await asyncio.sleep(_PAUSE_S)
-            await wait_for_first_tokens(self._relay, _QUIET_S)
+            await wait_for_first_tokens(self._relay)
             await self.compact(session, profile_name, payer)
         except asyncio.CancelledError:
             self._kpi.sessions.compacted("abandoned")

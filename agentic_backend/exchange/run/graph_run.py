@@ -325,11 +325,11 @@ class GraphRun:
 
     async def _pump(self, started: StartedRun, given: Given) -> None:
         callbacks: list[BaseCallbackHandler] = [started.model_stream]
-        if (trace := self._services.run_steps.begin(self._start, self._services.relay.running_count)) is not None:
-            trace.secrets = self.secrets
+        if (run_steps := self._services.run_steps.begin(self._start, self._services.relay.running_count)) is not None:
+            run_steps.secrets = self.secrets
             # First: LangChain tells those behind a callback that raises nothing, as the stream does at a limit.
-            callbacks.insert(0, trace)
-            started.checkpoints.on_step = trace.keep_state
+            callbacks.insert(0, run_steps)
+            started.checkpoints.on_step = run_steps.keep_state
             # In the first step of such a graph, only its `__start__` runs.
             started.checkpoints.first_step = int(isinstance(started.warm.flow.get_compiled_graph(), CompiledStateGraph))
         config = RunnableConfig(configurable=started.warm.flow.configurable(), callbacks=callbacks)
@@ -355,8 +355,8 @@ class GraphRun:
         finally:
             started.model_stream.cut()
             started.stream.flush()
-            if trace is not None:
-                trace.cut()
+            if run_steps is not None:
+                run_steps.cut()
                 self._services.run_steps.keep_within_bounds()
         if at_breakpoint or started.transcoder.is_paused:
             require_none_refused()

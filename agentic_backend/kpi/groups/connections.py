@@ -30,7 +30,7 @@ class ConnectionMetrics:
         for reason in ("descriptors", "silent"):
             # From 0: to Prometheus a series that begins with its first event is no increase.
             self._dropped.labels(reason)
-        self._list_followers = metrics.gauge(
+        self._list_subscriptions = metrics.gauge(
             "chat_session_list_followers", "Clients that follow all sessions of their user."
         )
         self._follows = metrics.counter("chat_follows", "Follows of an exchange.", "outcome")
@@ -60,7 +60,7 @@ class ConnectionMetrics:
 
     def list_subscriptions(self, count: Callable[[], int]) -> None:
         """`count` tells how many clients follow the sessions of their user now."""
-        self._list_followers.set_function(count)
+        self._list_subscriptions.set_function(count)
 
     def followed(self, outcome: str) -> None:
         """`replayed`: from the log; `reset`: the place is no longer in the log; `live`: nothing to replay."""

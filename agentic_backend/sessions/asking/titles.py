@@ -50,8 +50,6 @@ _MOST_TOKENS = 200
 # Titles must not take the provider's capacity from answers: one for so many running model calls.
 _MODEL_CALLS_PER_TITLE = 10
 _WAITING_AT_MOST = 1_000
-# How long a title waits at most for a moment in which no exchange starts, in seconds.
-_QUIET_S = 10.0
 
 
 def provisional_title(message: str) -> str:
@@ -162,7 +160,7 @@ class Titles:
     async def _name(self, session_id: str, opening: _Opening) -> None:
         outcome = "failed"
         try:
-            await wait_for_first_tokens(self._relay, _QUIET_S)
+            await wait_for_first_tokens(self._relay)
             async with served_timeout(self._timeout_s):
                 outcome = await self._rename(session_id, opening)
         except AgenticError as error:

@@ -63,10 +63,10 @@ class DrawnGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class TracedRun:
+class ShownRun:
     """`values` are what each step got, gave and failed with, without secrets; `prompts` begin with the agent's own."""
 
-    trace: RunSteps
+    run_steps: RunSteps
     values: Sequence[tuple[Any, Any, str | None]]
     prompts: Sequence[PromptRecord]
 
@@ -83,7 +83,7 @@ class RunViews:
         content = "Too many runs and graphs are being read; wait until some are answered."
         self._at_once = Bulkhead(per_user=2, in_all=4, wait_s=10.0, content=content)
 
-    async def steps(self, user: User, exchange_id: str) -> TracedRun:
+    async def steps(self, user: User, exchange_id: str) -> ShownRun:
         """The steps of the user's run, as far as they are here.
 
         Raises Forbidden, ExchangeNotFound, NotFound, and RateLimited.
@@ -91,15 +91,15 @@ class RunViews:
         check_author(user)
         async with self._at_once.entered(user.id):
             await owned_exchange(self._store, user.id, exchange_id)
-            trace = trace_of(self._run_steps, exchange_id)
+            run_steps = steps_of(self._run_steps, exchange_id)
             found = TrailQuery(PromptRecord, {"exchange_id": exchange_id}, limit=_MOST_PROMPTS)
             prompts = (await self._store.trail(found)).records
             secrets = tuple(self._factory.secrets)
-            told = [[step.input, step.output, step.error] for step in trace.steps]
+            told = [[step.input, step.output, step.error] for step in run_steps.steps]
             # In a thread, because it may be much text.
             values = await asyncio.to_thread(without_secrets, told, secrets)
-            prompts.sort(key=lambda one: (one.agent_id != trace.agent_id, one.agent_id))
-            return TracedRun(trace, [(got, gave, error) for got, gave, error in values], prompts)
+            prompts.sort(key=lambda one: (one.agent_id != run_steps.agent_id, one.agent_id))
+            return ShownRun(run_steps, [(got, gave, error) for got, gave, error in values], prompts)
 
     async def graphs(self, user: User, agent_id: str, tokens: Tokens | None) -> Sequence[DrawnGraph]:
         """The graph of an agent, then those of its crew. The agent is built for it, as for a query.
@@ -133,12 +133,12 @@ def check_author(user: User) -> None:
         raise Forbidden("Only developers and admins see the steps of runs and the graphs of agents.")
 
 
-def trace_of(run_steps: RecentRunSteps, exchange_id: str) -> RunSteps:
+def steps_of(recent: RecentRunSteps, exchange_id: str) -> RunSteps:
     """Raises NotFound."""
-    trace = run_steps.of(exchange_id)
-    if trace is None:
+    run_steps = recent.of(exchange_id)
+    if run_steps is None:
         raise NotFound(_NOT_HERE)
-    return trace
+    return run_steps
 
 
 def _drawn(agent: AgentFlow) -> DrawnGraph:

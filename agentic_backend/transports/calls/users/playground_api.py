@@ -10,7 +10,7 @@ from agentic_backend.errors import CheckpointMissing, ExchangeNotFound, LimitRea
 from agentic_backend.protocol.frames import Frame, JsonInteger
 from agentic_backend.protocol.messages import Timestamp
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.sessions.reading.run_views import DrawnGraph, TracedRun
+from agentic_backend.sessions.reading.run_views import DrawnGraph, ShownRun
 from agentic_backend.stores.protocol.trail import PromptSection
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.credentials import tokens_of
@@ -123,9 +123,9 @@ class RunView(Value):
     cut: bool
 
     @classmethod
-    def of(cls, run: TracedRun) -> "RunView":
-        trace = run.trace
-        replayable = trace.replayable
+    def of(cls, run: ShownRun) -> "RunView":
+        run_steps = run.run_steps
+        replayable = run_steps.replayable
         steps = [
             RunStepView(
                 id=step.id,
@@ -147,16 +147,16 @@ class RunView(Value):
                 else StepTokens(input=step.tokens.input, output=step.tokens.output, cached=step.tokens.cached_input),
                 rerunnable=len(step.path) == 1 and step.graph_step in replayable,
             )
-            for step, (got, gave, error) in zip(trace.steps, run.values, strict=False)
+            for step, (got, gave, error) in zip(run_steps.steps, run.values, strict=False)
         ]
         prompts = [AgentPrompt(agent_id=one.agent_id, sections=one.sections) for one in run.prompts]
         return cls(
-            exchange_id=trace.exchange_id,
-            agent_id=trace.agent_id,
-            began_at=trace.began_at,
+            exchange_id=run_steps.exchange_id,
+            agent_id=run_steps.agent_id,
+            began_at=run_steps.began_at,
             steps=steps,
             prompts=prompts,
-            cut=trace.is_shortened,
+            cut=run_steps.is_shortened,
         )
 
 

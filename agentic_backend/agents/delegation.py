@@ -25,6 +25,7 @@ from agentic_backend.agents.agent_flow import AgentFlow
 from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.run.at_work import at_work_for
 from agentic_backend.agents.run.call_limits import CallLimits, steps_exceeded
+from agentic_backend.disclosure.readable_errors import readable_errors
 from agentic_backend.errors import AgenticError, LimitReached
 from agentic_backend.mcp import delegation_tool_name
 from agentic_backend.tracing.spans import agent_span, error_type
@@ -82,11 +83,12 @@ async def _answer(expert: AgentFlow, question: str) -> str:
     config = _config(expert)
     try:
         async with _bounded(expert.settings):
-            state = await expert.get_compiled_graph().ainvoke(
-                {"messages": [*_prompt_messages(expert), HumanMessage(question)]},
-                config,
-                context=expert.graph_context(),
-            )
+            with readable_errors():
+                state = await expert.get_compiled_graph().ainvoke(
+                    {"messages": [*_prompt_messages(expert), HumanMessage(question)]},
+                    config,
+                    context=expert.graph_context(),
+                )
     except GraphBubbleUp:
         # Not a failure: the graph pauses for a person.
         raise

@@ -28,6 +28,14 @@ from agentic_backend.stores.protocol.trail import PromptRecord, ToolCallRecord, 
 from agentic_backend.stores.tables import TOOL_CALLS
 
 
+class Hidden(ToolException):
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("not today")
+
+    def __str__(self) -> str:
+        raise RuntimeError("not today")
+
+
 def agent(hold: Hold, *turns: Turn) -> CatalogAgent:
     """Its tool `work` is held, then says for whom it has worked, or fails."""
 
@@ -40,6 +48,8 @@ def agent(hold: Hold, *turns: Turn) -> CatalogAgent:
             await hold.wait()
             if what == "fail":
                 raise ToolException("It did not work.")
+            if what == "hide":
+                raise Hidden
             return f"{what} for {current_context().user_id}"
 
         return create_agent(TurnModel(turns=list(turns)), tools=[work, *tools])
@@ -115,6 +125,14 @@ async def test_the_exchange_ends_and_the_work_goes_on_until_its_result_is_record
             "It did not work.",
         )
         assert dug.completed_at is not None and dug.duration_ms is not None
+
+
+async def test_work_that_raises_what_cant_be_looked_at_has_failed(serve: Serve, hold: Hold) -> None:
+    async with serve({"agent": agent(hold, works("hide"), Turn("started"))}) as sessions:
+        log = await ended(sessions)
+        hold.released.set()
+        [failed] = await settled(sessions, log)
+    assert (failed.state, failed.error) == ("error", "The tool failed.")
 
 
 async def test_the_result_is_there_for_a_later_exchange(serve: Serve, hold: Hold) -> None:

@@ -18,6 +18,7 @@ from langchain_core.tools import ToolException
 from agentic_backend.agents.background import Work
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
 from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.disclosure.readable_errors import readable_errors
 from agentic_backend.errors import AgenticError
 from agentic_backend.exchange.end.outages import for_seconds, until_stored
 from agentic_backend.exchange.instance import Instance
@@ -153,7 +154,8 @@ class BackgroundCalls:
         timeout_s = self._limits.background_timeout_s
         try:
             async with served_timeout(timeout_s):
-                return _Outcome("success", await call.work())
+                with readable_errors():
+                    return _Outcome("success", await call.work())
         except TimeoutError:
             return _Outcome("error", f"The tool took longer than {timeout_s:g} seconds.")
         except (ToolException, AgenticError) as error:

@@ -14,7 +14,7 @@ from support.faulty_line import FaultyLine, faulty_line
 from support.recorded_agents import away_for, metric
 from support.signing_realm import SigningRealm
 
-from agentic_backend.auth import jwks, keycloak_realm
+from agentic_backend.auth import jwks
 from agentic_backend.auth.jwks import JwksCache
 from agentic_backend.auth.keycloak_realm import KeycloakRealm
 from agentic_backend.config.settings import KeycloakSettings
@@ -39,7 +39,6 @@ async def line(realm: SigningRealm) -> AsyncIterator[FaultyLine]:
 
 @pytest.fixture(autouse=True)
 def asks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keycloak_realm, "_STEP_S", 0.5)
     monkeypatch.setattr(jwks, "ASK_AGAIN_S", 0.1)
     monkeypatch.setattr(jwks, "FIRST_RETRY_S", 0.1)
 

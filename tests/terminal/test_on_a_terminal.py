@@ -50,11 +50,13 @@ async def test_the_lines_of_a_paste_are_one_ask(server: RunningServer, tmp_path:
 
 
 async def test_a_second_ctrl_c_leaves_an_answer_that_has_not_ended(server: RunningServer, tmp_path: Path) -> None:
-    paced_agent.begin()
+    pace = paced_agent.begin()
     async with line_to(server.address) as line, on_terminal("paced", "--url", line.address, cwd=tmp_path) as chat:
         await chat.until("> ")
         chat.type(f"{paced_agent.ASK}\r")
-        await chat.until(f"{paced_agent.ASK}\n")
+        # One that has not begun ends by itself.
+        pace.write(5)
+        await chat.until(paced_agent.first_words(4))
         # The server does not hear of the stop.
         await line.hold()
         chat.type(CTRL_C)

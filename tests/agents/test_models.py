@@ -106,8 +106,14 @@ def test_a_provider_that_is_reached_by_a_proxy_of_its_own_can_be_built(monkeypat
     assert build_model(proxied, "gpt-5.4-mini").name is None
 
 
-def test_models_of_one_package_share_their_class_and_the_trusted_certificates() -> None:
-    first, second = (build_model(ModelSettings(model="offline"), "") for _ in range(2))
-    assert type(first) is type(second) is not OfflineChatModel
+@pytest.mark.parametrize("model", ["offline", "openai:gpt-5.4-mini", "anthropic:claude-sonnet-4-5"])
+def test_models_of_one_package_share_their_class(model: str) -> None:
+    options = {} if model == "offline" else {"api_key": KEY}
+    first, second = (build_model(ModelSettings(model=model, options=options), "") for _ in range(2))
+    assert type(first) is type(second)
+    assert any(each.__module__.startswith("agentic_backend.agents.models") for each in type(first).__mro__)
+
+
+def test_models_share_the_trusted_certificates() -> None:
     clients = [client for _ in range(2) for client in bounded_clients().values()]
     assert len({client._transport._pool._ssl_context for client in clients}) == 1

@@ -3,8 +3,7 @@ use, the images of the run, and the ids of the call.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from types import new_class
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -12,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from agentic_backend.agents.models.attached_images import with_images
+from agentic_backend.agents.models.mixins import with_mixins
 from agentic_backend.agents.tools.offered_tools import allowed
 from agentic_backend.tracing.spans import sent_on
 
@@ -35,7 +35,7 @@ def with_ids(model: type, options: dict[str, Any]) -> dict[str, Any]:
     return options if place is None else _put(options, place, sent_on())
 
 
-@cache
+@lru_cache(maxsize=64)
 def _place_of(model: type) -> tuple[str, ...] | None:
     # Not by isinstance: few servers have these packages.
     packages = [each.__module__.partition(".")[0] for each in model.__mro__ if issubclass(each, BaseChatModel)]
@@ -50,21 +50,14 @@ def _put(options: Mapping[str, Any], place: tuple[str, ...], headers: Mapping[st
 
 def with_prepared_calls(model: BaseChatModel) -> BaseChatModel:
     """Make `model` prepare its calls; return it."""
-    model.__class__ = _preparing(type(model))
-    return model
-
-
-# To make a class of Pydantic takes longer than to make a model.
-@lru_cache(maxsize=16)
-def _preparing(provider: type[BaseChatModel]) -> type[BaseChatModel]:
+    provider = type(model)
     mixins: list[type] = [_Generates]
     # LangChain sees by its methods whether a model streams.
     if provider._stream is not BaseChatModel._stream:
         mixins.append(_Streams)
     if provider._astream is not BaseChatModel._astream:
         mixins.append(_AsyncStreams)
-    # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-    return new_class(provider.__name__, (*mixins, provider))
+    return with_mixins(model, *mixins)
 
 
 class _Generates:

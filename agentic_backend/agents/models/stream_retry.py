@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
 from itertools import islice
-from types import new_class
 from typing import Any
 
 import httpx
@@ -20,6 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 
+from agentic_backend.agents.models.mixins import with_mixins
 from agentic_backend.agents.models.provider_failures import is_lasting, is_timeout
 from agentic_backend.agents.models.provider_responses import standard_blocks
 from agentic_backend.agents.run.at_work import note_retry
@@ -51,10 +51,7 @@ def with_stream_retry(model: BaseChatModel) -> BaseChatModel:
     # LangChain's own _astream calls _stream, whose retries it must not repeat.
     if provider._astream is not BaseChatModel._astream:
         mixins.append(_AsyncStreamRetry)
-    if mixins:
-        # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-        model.__class__ = new_class(provider.__name__, (*mixins, provider))
-    return model
+    return with_mixins(model, *mixins)
 
 
 class _StreamRetry:

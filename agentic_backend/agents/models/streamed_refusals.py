@@ -1,20 +1,17 @@
 """Keeps the refusals that OpenAI's Chat Completions stream: LangChain's package drops them from its chunks."""
 
 from collections.abc import Mapping
-from types import new_class
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGenerationChunk
 
+from agentic_backend.agents.models.mixins import with_mixins
+
 
 def with_streamed_refusals(model: BaseChatModel) -> BaseChatModel:
     """Make `model`, if it is of OpenAI's package, tell a refusal in `additional_kwargs`, as its whole responses do."""
-    provider = type(model)
-    if hasattr(provider, "_convert_chunk_to_generation_chunk"):
-        # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-        model.__class__ = new_class(provider.__name__, (_TellsRefusals, provider))
-    return model
+    return with_mixins(model, _TellsRefusals) if hasattr(model, "_convert_chunk_to_generation_chunk") else model
 
 
 class _TellsRefusals:

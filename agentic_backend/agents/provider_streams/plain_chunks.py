@@ -6,6 +6,7 @@ makes the same of them but for the text. The first of them is made by LangChain;
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import lru_cache
 from types import new_class
 from typing import Any
 
@@ -16,11 +17,16 @@ from langchain_core.outputs import ChatGenerationChunk
 
 def copy_plain_chunks(model: BaseChatModel) -> None:
     """Make `model` copy them, if it has LangChain's own way to make chunks."""
-    provider: Any = type(model)
-    make = getattr(provider, "_convert_chunk_to_generation_chunk", None)
-    if make is None or make.__module__ != "langchain_openai.chat_models.base":
-        return
-    # By the model's output version.
+    make = getattr(type(model), "_convert_chunk_to_generation_chunk", None)
+    if make is not None and make.__module__ == "langchain_openai.chat_models.base":
+        model.__class__ = _copying(type(model))
+
+
+# One for all models of a class, as with mixins (agents/models/mixins.py).
+@lru_cache(maxsize=16)
+def _copying(provider: Any) -> type[BaseChatModel]:
+    make = provider._convert_chunk_to_generation_chunk
+    # By the model's output version, the only thing of a model that LangChain looks at.
     made: dict[str | None, _Made] = {}
 
     def convert(self: Any, chunk: Any, default_chunk_class: Any, base_generation_info: Any) -> Any:
@@ -36,7 +42,7 @@ def copy_plain_chunks(model: BaseChatModel) -> None:
 
     # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
     replaced = {"_convert_chunk_to_generation_chunk": convert}
-    model.__class__ = new_class(provider.__name__, (provider,), exec_body=lambda namespace: namespace.update(replaced))
+    return new_class(provider.__name__, (provider,), exec_body=lambda namespace: namespace.update(replaced))
 
 
 def _plain_text(chunk: Any) -> str | None:

@@ -123,8 +123,10 @@ async def test_borders_of_what_can_be_used_are_seen(page: ChatPage, pace: Pace, 
 
 
 async def test_who_wants_no_motion_sees_none(page: ChatPage, pace: Pace) -> None:
-    await page.tab.emulate_media(reduced_motion="reduce")
+    await page.tab.emulate_media(reduced_motion="no-preference")
     await streaming(page, pace)
+    assert await page.tab.evaluate(MOVING) > 0
+    await page.tab.emulate_media(reduced_motion="reduce")
     assert await page.tab.evaluate(MOVING) == 0
     pace.finish()
     await page.ended()

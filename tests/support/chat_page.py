@@ -205,8 +205,11 @@ async def chat_page(browser: Browser, address: str, fragment: str = "", **option
 
 @asynccontextmanager
 async def window(browser: Browser, *addresses: str, **options: Any) -> AsyncIterator[tuple[BrowserContext, Watch]]:
-    """An empty window whose pages may send requests to these addresses only."""
-    context = await browser.new_context(**options)
+    """An empty window whose pages may send requests to these addresses only.
+
+    Without `reduced_motion` its user wants no motion: what moves costs a quarter of a core without a graphics card.
+    """
+    context = await browser.new_context(**{"reduced_motion": "reduce"} | options)
     try:
         context.set_default_timeout(PATIENCE_MS)
         await context.add_init_script(_REPORT_VIOLATIONS)

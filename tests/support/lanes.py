@@ -7,12 +7,14 @@ import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from pathlib import Path
 
 import pytest
 from services.shared import begin_run, end_run
 
-# Other folders follow these.
+# Other folders follow these. The tests of the page stand among the first half of all others: browsers need processors,
+# while others wait.
 _SLOWEST_FIRST = ("gameday", "e2e", "hostile", "faults", "stores", "sessions", "relay", "transports", "auth")
 
 
@@ -56,6 +58,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"of several tests with the same id lanes run one: {', '.join(repeated[:5])}")
     if in_lane():
         items.sort(key=lambda item: _place(item.path.relative_to(config.rootpath).parts[1]))
+        places = _places(dict.fromkeys(item.path for item in items))
+        items.sort(key=lambda item: places[item.path])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Collect a file's garbage at its end, and look at what it left no more: else each look visits ever more."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.path != item.path:
+            gc.collect()
+            gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -77,3 +92,12 @@ _NEEDS = {
 
 def _place(folder: str) -> int:
     return _SLOWEST_FIRST.index(folder) if folder in _SLOWEST_FIRST else len(_SLOWEST_FIRST)
+
+
+def _places(files: Iterable[Path]) -> dict[Path, float]:
+    """Where each file of tests stands among all, from 0 to 1."""
+    pages, others = [], []
+    for file in files:
+        (pages if file.name.startswith("test_page_") else others).append(file)
+    among_others = {file: place / len(others) for place, file in enumerate(others)}
+    return among_others | {file: place / len(pages) / 2 for place, file in enumerate(pages)}

@@ -1,4 +1,4 @@
-"""The metrics under test: every one has its line in the documentation, and ten thousand sessions add no series."""
+"""The metrics under test: every one has its line in the documentation, and a thousand sessions add no series."""
 
 import asyncio
 import re
@@ -126,7 +126,7 @@ async def open_sessions(server: RunningServer, count: int) -> None:
     await writer.wait_closed()
 
 
-async def test_ten_thousand_sessions_add_no_series(server: RunningServer) -> None:
+async def test_a_thousand_sessions_add_no_series(server: RunningServer) -> None:
     async with chat(server.address) as client:
         await open_sessions(server, 1)
         for _ in range(3):
@@ -136,9 +136,9 @@ async def test_ten_thousand_sessions_add_no_series(server: RunningServer) -> Non
         before = series_of(await scrape(server))
         for _ in range(50):
             await client.ask("hello", agent_id="echo")
-        await asyncio.gather(*(open_sessions(server, 1_000) for _ in range(10)))
+        await asyncio.gather(*(open_sessions(server, 100) for _ in range(10)))
         exposition = await scrape(server)
-    assert 'chat_sessions_created_total{agent_id="echo"} 10054.0' in exposition
+    assert 'chat_sessions_created_total{agent_id="echo"} 1054.0' in exposition
     # Maintenance and chores come at their own times, and may come for the first time meanwhile: there are only so many
     # of them, and of the store's operations. A busy machine may block the event loop for the first time.
     fixed = {name.removeprefix("_") for each in SqliteStore.__mro__ for name in vars(each)}

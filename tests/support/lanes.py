@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if repeated:
         raise pytest.UsageError(f"of several tests with the same id lanes run one: {', '.join(repeated[:5])}")
     if in_lane():
-        items.sort(key=lambda item: _place(item.path.relative_to(config.rootpath).parts[1]))
+        items.sort(key=lambda item: _rank_of(item.path.relative_to(config.rootpath).parts[1]))
         places = _places(dict.fromkeys(item.path for item in items))
         items.sort(key=lambda item: places[item.path])
 
@@ -90,7 +90,7 @@ _NEEDS = {
 """The marker of a test that uses this fixture, by fixture."""
 
 
-def _place(folder: str) -> int:
+def _rank_of(folder: str) -> int:
     return _SLOWEST_FIRST.index(folder) if folder in _SLOWEST_FIRST else len(_SLOWEST_FIRST)
 
 

@@ -11,7 +11,7 @@ from agentic_backend.agents.models.mixins import with_mixins
 
 def with_streamed_refusals(model: BaseChatModel) -> BaseChatModel:
     """Make `model`, if it is of OpenAI's package, tell a refusal in `additional_kwargs`, as its whole responses do."""
-    return with_mixins(model, _TellsRefusals) if hasattr(model, "_convert_chunk_to_generation_chunk") else model
+    return with_mixins(model, _TellsRefusals) if hasattr(type(model), "_convert_chunk_to_generation_chunk") else model
 
 
 class _TellsRefusals:

@@ -6,43 +6,37 @@ makes the same of them but for the text. The first of them is made by LangChain;
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import lru_cache
-from types import new_class
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
+from agentic_backend.agents.models.mixins import with_mixins
+
 
 def copy_plain_chunks(model: BaseChatModel) -> None:
     """Make `model` copy them, if it has LangChain's own way to make chunks."""
     make = getattr(type(model), "_convert_chunk_to_generation_chunk", None)
     if make is not None and make.__module__ == "langchain_openai.chat_models.base":
-        model.__class__ = _copying(type(model))
+        with_mixins(model, _CopiesPlainChunks)
 
 
-# One for all models of a class, as with mixins (agents/models/mixins.py).
-@lru_cache(maxsize=16)
-def _copying(provider: Any) -> type[BaseChatModel]:
-    make = provider._convert_chunk_to_generation_chunk
-    # By the model's output version, the only thing of a model that LangChain looks at.
-    made: dict[str | None, _Made] = {}
+class _CopiesPlainChunks:
+    """A mixin that precedes the provider's class in the bases."""
 
-    def convert(self: Any, chunk: Any, default_chunk_class: Any, base_generation_info: Any) -> Any:
+    def _convert_chunk_to_generation_chunk(
+        self: Any, chunk: Any, default_chunk_class: Any, base_generation_info: Any
+    ) -> Any:
         text = None if base_generation_info or default_chunk_class is not AIMessageChunk else _plain_text(chunk)
-        if text is None:
-            return make(self, chunk, default_chunk_class, base_generation_info)
-        if (known := made.get(self.output_version)) is not None:
+        if text is not None and (known := _made.get(self.output_version)) is not None:
             return known.with_text(text)
-        converted = make(self, chunk, default_chunk_class, base_generation_info)
-        if converted is not None and type(converted.message) is AIMessageChunk:
-            made[self.output_version] = _Made(converted)
+        converted = super()._convert_chunk_to_generation_chunk(  # type: ignore[misc]
+            chunk, default_chunk_class, base_generation_info
+        )
+        if text is not None and converted is not None and type(converted.message) is AIMessageChunk:
+            _made[self.output_version] = _Made(converted)
         return converted
-
-    # A subclass, not a wrapper: LangChain and authors may check for the provider's class.
-    replaced = {"_convert_chunk_to_generation_chunk": convert}
-    return new_class(provider.__name__, (provider,), exec_body=lambda namespace: namespace.update(replaced))
 
 
 def _plain_text(chunk: Any) -> str | None:
@@ -79,3 +73,7 @@ class _Made:
 
 def _containers(fields: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
     return [(name, value) for name, value in fields.items() if isinstance(value, dict | list)]
+
+
+_made: dict[str | None, _Made] = {}
+"""By the model's output version, of which there are a few: the only thing of a model that LangChain looks at."""

@@ -275,8 +275,6 @@ def _relay(settings: Settings, broadcast: Broadcast, drain: Drain, backlog: Back
     return Relay(
         broadcast=broadcast,
         keep_ended_bytes=settings.relay.keep_ended_bytes,
-        keep_ended_s=settings.relay.keep_ended_s,
-        compact_after=settings.relay.compact_after,
         max_running=settings.limits.max_running,
         running_per_user=settings.limits.running_per_user,
         grace_s=settings.server.grace_s,

@@ -264,14 +264,8 @@ class BroadcastSettings(Section):
 
 
 class RelaySettings(Section):
-    keep_ended_s: Annotated[float, Field(ge=0, le=86_400)] = Field(
-        60, description="How long the events of an ended exchange can still be followed, in seconds."
-    )
     keep_ended_bytes: Annotated[int, Field(ge=0, le=4 * 1024 * 1024 * 1024)] = Field(
         67_108_864, description="Most bytes that the events of ended exchanges may take over all."
-    )
-    compact_after: Count = Field(
-        512, description="Events that every client has read before the log of an exchange is compacted."
     )
     lease_s: Annotated[float, Field(ge=0.3, le=3600)] = Field(
         15,

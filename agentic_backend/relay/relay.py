@@ -84,8 +84,6 @@ class Relay:
         *,
         broadcast: Broadcast,
         keep_ended_bytes: int,
-        keep_ended_s: float,
-        compact_after: int,
         max_running: int,
         running_per_user: int | None,
         grace_s: float,
@@ -103,12 +101,7 @@ class Relay:
         """The exchange that was started last in each session, by session id."""
         self._claims: Counter[str] = Counter()
         """How often each exchange is being claimed at the moment, by exchange id."""
-        self._logs = LogRegistry(
-            keep_ended_bytes=keep_ended_bytes,
-            keep_ended_s=keep_ended_s,
-            names=_NAMES + max_running,
-            compact_after=compact_after,
-        )
+        self._logs = LogRegistry(keep_ended_bytes=keep_ended_bytes, names=_NAMES + max_running)
         self._leaving: frozenset[str] = frozenset()
         """The users whose data are being deleted."""
         self._max_running = max_running

@@ -17,6 +17,8 @@ from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.tcp_line import TcpLine, tcp_line
 
+from agentic_backend.relay.log import exchange_log
+
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
@@ -148,11 +150,12 @@ async def test_a_lost_connection_in_the_middle_of_an_answer_loses_and_doubles_no
 
 
 async def test_a_page_whose_place_is_gone_when_it_comes_back_loses_and_doubles_nothing(
-    browser: Browser, tmp_path: Path, pace: Pace
+    browser: Browser, tmp_path: Path, pace: Pace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server merges what others have read meanwhile, so this page gets a `reset`."""
+    monkeypatch.setattr(exchange_log, "COMPACT_AFTER", 1)
     async with (
-        server_behind_a_line(tmp_path, {"relay": {"compact_after": 1}}) as (server, line),
+        server_behind_a_line(tmp_path) as (server, line),
         chat_page(browser, line.address) as page,
     ):
         page.provokes(NETWORK_ERRORS)
@@ -219,12 +222,10 @@ async def test_what_is_asked_while_the_server_is_away_is_asked_when_it_is_back(
 
 
 @asynccontextmanager
-async def server_behind_a_line(
-    directory: Path, settings: dict[str, Any] | None = None
-) -> AsyncIterator[tuple[RunningServer, TcpLine]]:
+async def server_behind_a_line(directory: Path) -> AsyncIterator[tuple[RunningServer, TcpLine]]:
     async with tcp_line() as line:
         own = {"server": {"port": 0, "grace_s": 0.2, "allowed_origins": [line.address]}}
-        async with running_server(directory, agents=[paced_agent.ENTRY], settings=own | (settings or {})) as server:
+        async with running_server(directory, agents=[paced_agent.ENTRY], settings=own) as server:
             line.target = urlsplit(server.address).port or 0
             yield server, line
 

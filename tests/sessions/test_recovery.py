@@ -108,8 +108,6 @@ async def recover_all(store: Store) -> int:
     relay = Relay(
         broadcast=Alone(),
         keep_ended_bytes=0,
-        keep_ended_s=60,
-        compact_after=512,
         max_running=1,
         running_per_user=None,
         grace_s=0,

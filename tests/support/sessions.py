@@ -269,8 +269,6 @@ def _relay(
     return Relay(
         broadcast=broadcast,
         keep_ended_bytes=keep_ended_bytes,
-        keep_ended_s=60,
-        compact_after=512,
         max_running=limits.max_running,
         running_per_user=limits.running_per_user,
         grace_s=grace_s,

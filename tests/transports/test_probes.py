@@ -26,7 +26,7 @@ from agentic_backend.loop.loop_load import LoopLoad
 from agentic_backend.server.process import Listener, address_of, bind
 from agentic_backend.telemetry import LogTail
 from agentic_backend.transports.probes.application import internal_application
-from agentic_backend.transports.probes.readiness import Liveness, Readiness
+from agentic_backend.transports.probes.readiness import FAILURES, Liveness, Readiness
 
 
 @asynccontextmanager
@@ -78,7 +78,7 @@ async def test_readiness_takes_a_write_and_however_often_it_is_asked_one_a_secon
         assert await becomes(client, (200, "ok"))
         with sessions.store.away("prove_write"):
             assert await becomes(client, (503, "store_unavailable"))
-            assert sessions.store.refused.count("prove_write") >= HealthSettings().ready_failures
+            assert sessions.store.refused.count("prove_write") >= FAILURES
             sessions.store.refused.clear()
             began = clock()
             for _ in range(30):

@@ -94,10 +94,8 @@ class LimitsSettings(Section):
     model_call_bytes: Bytes = Field(
         8_388_608,
         description="Most that one call of a model may say, in bytes of its text, thoughts and tools' arguments; then "
-        "the exchange fails, and keeps what was said.",
-    )
-    model_run_bytes: Bytes = Field(
-        33_554_432, description="Most that all models of an exchange may say from one pause to the next, in bytes."
+        "the exchange fails, and keeps what was said. All models of an exchange may say four times that from one pause "
+        "to the next.",
     )
     model_timeout_s: Seconds = Field(
         120,

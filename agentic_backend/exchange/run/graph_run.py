@@ -61,6 +61,8 @@ log = logging.getLogger(__name__)
 
 # The shortest interval at which a door sends text, in seconds.
 _LEAST_TEXT_INTERVAL_S = 0.05
+# What all models of a run may say, in the longest outputs of one call.
+_LONGEST_OUTPUTS = 4
 # How LangGraph tells of a pause without an interrupt.
 _AT_BREAKPOINT: StreamPart = ((), "updates", {"__interrupt__": ()})
 
@@ -303,7 +305,7 @@ class GraphRun:
         self, stream: TextGathering, outbox: Outbox, call_limits: CallLimits, calls: ResponseCalls
     ) -> RunCallback:
         limits, ledger, payer = self._services.limits, self._services.ledger, Payer.of(self._start.record)
-        said = Said(limits.model_call_bytes, limits.model_run_bytes)
+        said = Said(limits.model_call_bytes, _LONGEST_OUTPUTS * limits.model_call_bytes)
 
         def begin(call_id: str, model: str, asked: Asked) -> None:
             try:

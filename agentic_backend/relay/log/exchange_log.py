@@ -33,6 +33,9 @@ from agentic_backend.text.growing_text import GrowingText
 Replay = Literal["live", "reset", "replayed"]
 """What a reader gets first: only new events, a `reset`, or earlier events."""
 
+COMPACT_AFTER = 512
+"""Entries that a log grows by, at least, before its text that all have read is merged."""
+
 _UNKNOWN = -1
 # Estimated bytes of a list entry, and of an event's objects without its texts.
 _REFERENCE, _OBJECTS = 8, 3_200
@@ -160,9 +163,9 @@ class ExchangeLog:
         exchange_id: str,
         *,
         user_id: str = "",
-        compact_after: int = 512,
+        compact_after: int | None = None,
     ) -> None:
-        """`session_id` is None for a query; `user_id` is the exchange's user."""
+        """`session_id` is None for a query; `user_id` is the exchange's user. `compact_after`: else COMPACT_AFTER."""
         self.session_id = session_id
         self.exchange_id = exchange_id
         self.user_id = user_id
@@ -194,9 +197,9 @@ class ExchangeLog:
         """The highest place that any reader has reached; text after it is unread and can be merged."""
         self._unread_progress = UnreadProgress()
         """The progress events that not every reader has read."""
-        self._compact_after = compact_after
+        self._compact_after = COMPACT_AFTER if compact_after is None else compact_after
         """The least number of new entries after which text is merged again."""
-        self._compact_at = compact_after
+        self._compact_at = self._compact_after
         """The number of entries at which text is merged next."""
 
     @classmethod

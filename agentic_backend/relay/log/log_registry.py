@@ -12,21 +12,23 @@ from cachetools import LRUCache, TTLCache
 
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 
+KEPT_S = 60
+"""How long the events of an ended exchange can still be followed, in seconds."""
+
 
 class LogRegistry:
-    def __init__(self, *, keep_ended_bytes: int, keep_ended_s: float, names: int, compact_after: int) -> None:
-        """`names` is how many clients' ids are remembered; `compact_after` is passed to each log."""
+    def __init__(self, *, keep_ended_bytes: int, names: int) -> None:
+        """`names` is how many clients' ids are remembered."""
         self._logs: WeakValueDictionary[str, ExchangeLog] = WeakValueDictionary()
         """All logs of this process, by exchange id."""
-        self._kept: TTLCache[str, ExchangeLog] = TTLCache(keep_ended_bytes, keep_ended_s, getsizeof=_size)
+        self._kept: TTLCache[str, ExchangeLog] = TTLCache(keep_ended_bytes, KEPT_S, getsizeof=_size)
         """Logs that are kept for a while without a reader, by exchange id."""
         self._ids: LRUCache[tuple[str, str], str] = LRUCache(names)
         """Exchange ids, by user id and the client's id for the exchange."""
-        self._compact_after = compact_after
 
     def new(self, session_id: str | None, exchange_id: str, user_id: str) -> ExchangeLog:
         """Create and register a log."""
-        log = ExchangeLog(session_id, exchange_id, user_id=user_id, compact_after=self._compact_after)
+        log = ExchangeLog(session_id, exchange_id, user_id=user_id)
         self._logs[exchange_id] = log
         return log
 

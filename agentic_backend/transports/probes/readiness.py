@@ -16,6 +16,9 @@ _SHUTTING_DOWN, _DAMAGED = "shutting_down", "store_damaged"
 # No proof changes them.
 _FOR_GOOD = (_SHUTTING_DOWN, _DAMAGED)
 _HOLDS_S = 1.0
+FAILURES = 2
+"""So many proofs, one a second, have to fail one after the other before the server is not ready: instances that share a
+slow store should not all leave at once."""
 # For the turn of the event loop that the answer takes, beyond the proof itself.
 _TURN_S = 0.5
 # So often is noted that the event loop turns.
@@ -95,7 +98,7 @@ class Readiness:
     async def _look_at_store(self) -> None:
         found = await self._prove_write()
         self._failures = 0 if found == READY else self._failures + 1
-        is_blip = self._store_status == READY and 0 < self._failures < self._health.ready_failures
+        is_blip = self._store_status == READY and 0 < self._failures < FAILURES
         if not is_blip:
             self._store_status = found
 

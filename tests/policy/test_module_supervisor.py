@@ -7,9 +7,9 @@ import pytest
 from support.hostile_modules import MADE, PATH, Acting, entry, specs
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.run import authors_calls
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ModuleServices
-from agentic_backend.policy.hooks import supervised_module
 from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule, ModuleSupervisor
 from agentic_backend.protocol.messages import Channel, utc_now
@@ -87,7 +87,7 @@ async def test_timeouts_of_a_module_that_had_little_time_open_no_circuit(tmp_pat
 async def test_a_module_whose_calls_do_not_end_is_called_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervised_module, "_STUCK_AT_MOST", 3)
+    monkeypatch.setattr(authors_calls, "_GIVEN_UP_AT_MOST", 3)
     MADE.clear()
     made = await supervisor(tmp_path, entry(settings={"after": "hang_stubbornly"}, timeout_s=1))
     modules = in_an_exchange(made)

@@ -10,11 +10,8 @@ from contextvars import Context
 from datetime import datetime
 from typing import Any
 
-from agentic_backend.agents.models.provider_failures import is_outage
-from agentic_backend.agents.run.at_work import AtWork, at_work
-from agentic_backend.disclosure.exception_detail import place_of
+from agentic_backend.agents.run.authors_calls import TIMEOUT, AuthorsCalls, CallFailed
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop.loop_load import wait_served
 from agentic_backend.policy.chat_module import ChatModule
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.policy.hook_result import HookResult
@@ -25,15 +22,11 @@ from agentic_backend.policy.hooks.modules_file import METHODS, ModuleSpec
 from agentic_backend.policy.usage.usage_ledger import Payer
 from agentic_backend.protocol.messages import Timestamp, utc_now
 from agentic_backend.protocol.parts import Value
-from agentic_backend.system_errors import system_words_of
 
-# Calls that ignore their cancellation and still run; beyond this number the module is not called.
-_STUCK_AT_MOST = 20
 # The part of its own time that a module must have had, so that a timeout counts towards its circuit.
 _NEARLY_ALL = 0.9
-_LONGEST_NAME = 100
 
-TIMEOUT, CIRCUIT_OPEN, TOO_MANY = "timeout", "circuit_open", "too_many_running"
+CIRCUIT_OPEN = "circuit_open"
 
 
 class ModuleHealth(Value):
@@ -57,14 +50,12 @@ class ModuleHealth(Value):
 
 
 class ModuleFailed(Exception):
-    """`error` is the type of the exception, or one of the words above; `where` is the author's line, if it raised."""
+    """`error` and `where` as CallFailed has them; also `circuit_open`."""
 
-    def __init__(self, error: str, where: str | None = None, *, was_away: bool = False) -> None:
-        """`was_away`: the module, or what it depends on, whatever the text was."""
+    def __init__(self, error: str, where: str | None = None) -> None:
         super().__init__(error)
         self.error = error
         self.where = where
-        self.was_away = was_away
 
 
 class SupervisedModule:
@@ -75,8 +66,7 @@ class SupervisedModule:
         self._kpi = kpi
         self._circuits = {point: Circuits() for point in spec.points}
         """By point: where one method fails, another may work."""
-        self._stuck: set[asyncio.Task[object]] = set()
-        """The calls that were given up and have not ended."""
+        self._author: AuthorsCalls[HookResult] = AuthorsCalls(f"module:{spec.entry.name}")
         self._calls = self._failures = self._blocks = 0
         self._took_s = 0.0
         self._last_error: tuple[str, datetime] | None = None
@@ -123,10 +113,8 @@ class SupervisedModule:
         has_told = False
         waits_s = min(rest_s, self.spec.entry.timeout_s)
         try:
-            if len(self._stuck) >= _STUCK_AT_MOST:
-                raise ModuleFailed(TOO_MANY, was_away=True)
             answer = await self._result(context, waits_s, longest, payer, log_fields)
-        except ModuleFailed as error:
+        except CallFailed as error:
             # Without nearly all of its own time, as after a stop, a timeout tells nothing.
             has_told = error.error != TIMEOUT or waits_s >= _NEARLY_ALL * self.spec.entry.timeout_s
             if has_told and error.was_away:
@@ -152,10 +140,7 @@ class SupervisedModule:
 
     async def aclose(self, timeout_s: float) -> None:
         """Cancel the calls that were given up, and wait for them, at most so long."""
-        for task in self._stuck:
-            task.cancel()
-        if self._stuck:
-            await asyncio.wait(set(self._stuck), timeout=timeout_s)
+        await self._author.aclose(timeout_s)
 
     def _show_circuits(self) -> None:
         is_open = any(circuits.state is not CircuitState.CLOSED for circuits in self._circuits.values())
@@ -174,50 +159,16 @@ class SupervisedModule:
     async def _result(
         self, context: HookContext, timeout_s: float, longest: int, payer: Payer, log_fields: Mapping[str, object]
     ) -> HookResult:
-        """What the module answers, checked. Raises ModuleFailed."""
-        # In a task and a context of its own: nothing that it does to its task touches the exchange's.
-        task = asyncio.create_task(self._guarded(context, longest, payer, log_fields), context=Context())
-        try:
-            await wait_served(task, timeout_s)
-        finally:
-            if not task.done():
-                self._stuck.add(task)
-                task.add_done_callback(self._stuck.discard)
-                task.cancel()
-        if not task.done():
-            raise ModuleFailed(TIMEOUT, was_away=True)
-        if task.cancelled():
-            raise ModuleFailed("CancelledError")
-        result = task.result()
-        if isinstance(result, ModuleFailed):
-            raise result
-        return result
+        """What the module answers, checked. Raises CallFailed."""
 
-    async def _guarded(
-        self, context: HookContext, longest: int, payer: Payer, log_fields: Mapping[str, object]
-    ) -> HookResult | ModuleFailed:
-        work = AtWork(f"module:{self.name}", log_fields, lambda data: None)
-        with at_work(work), paid_by(payer):
-            try:
-                method: Any = getattr(self.instance, METHODS[context.request.hook])
-                # Its properties and lists may be code of the author too.
-                return checked(await method(context), longest)
-            except asyncio.CancelledError:
-                raise
-            except BaseException as error:
-                # SystemExit and KeyboardInterrupt of a task would end the event loop.
-                return _failure_of(error)
+        async def call() -> HookResult | CallFailed:
+            method: Any = getattr(self.instance, METHODS[context.request.hook])
+            with paid_by(payer):
+                try:
+                    # Its properties and lists may be code of the author too.
+                    return checked(await method(context), longest)
+                except InvalidResult as error:
+                    return CallFailed(InvalidResult.__name__, str(error))
 
-
-def _failure_of(error: BaseException) -> ModuleFailed:
-    """What the module has failed with, in values of the server's own."""
-    try:
-        if type(error) is InvalidResult:
-            return ModuleFailed(InvalidResult.__name__, str(error))
-        name = type(error).__name__
-        told = name if type(name) is str and len(name) <= _LONGEST_NAME and name.isprintable() else "Exception"
-        named = ": ".join(filter(None, [told, system_words_of(error)]))
-        return ModuleFailed(named, place_of(error), was_away=is_outage(error))
-    except BaseException:
-        # What describes it may be code of the author too.
-        return ModuleFailed("Exception")
+        # Without the caller's context: what its models stream is not the exchange's.
+        return await self._author.result(call, timeout_s, log_fields, Context())

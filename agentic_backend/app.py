@@ -1,4 +1,4 @@
-"""The composition root: builds the application from the settings, wires its parts, and owns their lifespans."""
+"""The composition root: builds the app from the settings, wires its parts, and owns their lifespans."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -73,7 +73,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class App:
     """`public` and `internal`: the ASGI applications of the two listeners. `relay` holds the running exchanges,
     `factory` their agents; `services` are what every transport uses.
     """
@@ -89,14 +89,14 @@ class Application:
 
 
 @asynccontextmanager
-async def open_application(
+async def open_app(
     settings: Settings,
     agents: AgentManager,
     models: ChatModels,
     port: int,
     drain: Drain,
     peers: Peers | None = None,
-) -> AsyncIterator[Application]:
+) -> AsyncIterator[App]:
     """Open and wire all parts for a public listener on `port`; leaving the context waits for running exchanges.
 
     `drain` may cut that wait short. A worker hears the others at `peers`, unless there is a broadcast between servers.
@@ -128,7 +128,7 @@ async def open_application(
         services = _door_services(parts, sessions, authenticator)
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
-        yield Application(
+        yield App(
             public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),
             internal=_internal(settings, internal_application(kpi, liveness, readiness, log_tail), kpi),
             relay=parts.relay,

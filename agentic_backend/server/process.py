@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.run.blocking_threads import busy_threads
-from agentic_backend.app import Application, open_application
+from agentic_backend.app import App, open_app
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
@@ -258,19 +258,17 @@ async def running(
         addresses = Addresses(address_of(public), address)
         servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
         settings = settings.model_copy(update={"mcp_servers": servers})
-        application = await stack.enter_async_context(
-            open_application(settings, agents, models, public.getsockname()[1], drain, peers)
-        )
+        app = await stack.enter_async_context(open_app(settings, agents, models, public.getsockname()[1], drain, peers))
         if threads is not None:
             held, waiting = partial(busy_threads, threads), threads._work_queue.qsize
-            application.kpi.process.blocking(settings.limits.max_running, held, waiting)
-        listening_to = partial(Listener, limits=settings.limits, dropped=application.kpi.connections.dropped)
+            app.kpi.process.blocking(settings.limits.max_running, held, waiting)
+        listening_to = partial(Listener, limits=settings.limits, dropped=app.kpi.connections.dropped)
         # Only the public listener: health and metrics may use the reserved descriptors.
-        listener = listening_to(application.public, public, reserve_from=reserved_descriptors())
-        inside = None if internal is None else InternalListener(listening_to(application.internal, internal))
+        listener = listening_to(app.public, public, reserve_from=reserved_descriptors())
+        inside = None if internal is None else InternalListener(listening_to(app.internal, internal))
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(listener.listen())
-            reloading = None if reloads is None else tasks.create_task(reloads.run(application))
+            reloading = None if reloads is None else tasks.create_task(reloads.run(app))
             if inside is not None:
                 inside.start()
                 if joint is not None and internal is not None:
@@ -278,11 +276,11 @@ async def running(
             try:
                 yield addresses
             finally:
-                await _end_in_order(application, drain, listener, inside, listening, reloading)
+                await _end_in_order(app, drain, listener, inside, listening, reloading)
 
 
 async def _end_in_order(
-    application: Application,
+    app: App,
     drain: Drain,
     listener: Listener,
     inside: InternalListener | None,
@@ -296,7 +294,7 @@ async def _end_in_order(
     listener.refuse()
     # 2. Exchanges end within the grace period while sockets are still open: clients see the ends, and each
     #    client is sent elsewhere as soon as it follows nothing here.
-    await application.relay.aclose()
+    await app.relay.aclose()
     if reloading is not None:
         reloading.cancel()
     # 3. Both listeners start to close the open connections.
@@ -308,7 +306,7 @@ async def _end_in_order(
     # 5. Drop the remaining sockets: if a client doesn't read, its socket never closes.
     for each in listeners:
         each.force_close()
-    # 6. The listeners end. Then the stack closes the application, and finally the bound sockets.
+    # 6. The listeners end. Then the stack closes the app, and finally the bound sockets.
     await asyncio.wait({listening})
     if inside is not None:
         await inside.ended()

@@ -1,6 +1,6 @@
 """OpenedAgent: an agent in a whole server without sockets, which a test talks to.
 
-The parts are those of `open_application`: the orchestrator, the relay, the transcoder, the factory and a SQLite file.
+The parts are those of `open_app`: the orchestrator, the relay, the transcoder, the factory and a SQLite file.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from uuid import uuid4
 from langchain_core.language_models import BaseChatModel
 
 from agentic_backend.agents.state.kept_state import NOTHING, Kept, plain, unpack_states
-from agentic_backend.app import Application, open_application
+from agentic_backend.app import App, open_app
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.exchange.past.recall import Memory
 from agentic_backend.protocol.events import AwaitingHuman, ExchangeEvent, Final
@@ -52,7 +52,7 @@ class Cold:
 class OpenedAgent:
     """Made by `open_agent`. `session_id` is the session of the asks so far; None before the first one."""
 
-    application: Application
+    app: App
     agent_id: str
     timeout_s: float
     blocked_hosts: list[str]
@@ -80,7 +80,7 @@ class OpenedAgent:
         if mode == "chat" and self.session_id is not None:
             Cold.was_asked_twice = True
             if Cold.is_on:
-                await self.application.factory.teardown_session_agents(self.session_id)
+                await self.app.factory.teardown_session_agents(self.session_id)
         with noting(self.blocking_s) as noted:
             run = await self._ask(message, answer, user, mode, runtime_context)
             error = run.error.detail.type if run.error is not None and run.error.detail is not None else ""
@@ -107,9 +107,7 @@ class OpenedAgent:
         events: list[ExchangeEvent] = []
         try:
             async with asyncio.timeout(self.timeout_s) as limit:
-                log = await self.application.services.sessions.orchestrator.ask(
-                    asking, turn, _tokens(asking), uuid4().hex
-                )
+                log = await self.app.services.sessions.orchestrator.ask(asking, turn, _tokens(asking), uuid4().hex)
                 await self._follow(log, asking, answering, events)
                 if mode == "chat":
                     self.session_id = log.session_id
@@ -123,7 +121,7 @@ class OpenedAgent:
 
     async def _follow(self, log: ExchangeLog, user: User, answering: Answering, events: list[ExchangeEvent]) -> None:
         """Add all events to the final to `events`; what people are asked in between is answered."""
-        orchestrator, changed = self.application.services.sessions.orchestrator, asyncio.Event()
+        orchestrator, changed = self.app.services.sessions.orchestrator, asyncio.Event()
         cursor: Cursor = log.follow(0, changed.set)
         try:
             while True:
@@ -145,9 +143,9 @@ class OpenedAgent:
             log.unfollow(cursor)
 
     async def _state(self, session_id: str | None) -> dict[str, Any]:
-        packed = None if session_id is None else await self.application.store.session_state(session_id)
+        packed = None if session_id is None else await self.app.store.session_state(session_id)
         states = {} if packed is None else unpack_states(packed)
-        warm = None if session_id is None else self.application.factory.warm(session_id, self.agent_id)
+        warm = None if session_id is None else self.app.factory.warm(session_id, self.agent_id)
         if warm is None:
             return {}
         kept = Kept.unpack(states[self.agent_id]) if self.agent_id in states else NOTHING
@@ -197,10 +195,10 @@ async def open_agent(
             )
         )
         hosts = [] if network else stack.enter_context(blocked_network())
-        async with open_application(served.settings, served.agents, served.models, 0, Drain()) as application:
+        async with open_app(served.settings, served.agents, served.models, 0, Drain()) as app:
             agents = served.settings.agents
             blocking_s = agents.blocking_s if "blocking_s" in agents.model_fields_set else BLOCKING_S
-            yield OpenedAgent(application, served.agent_id, timeout_s, hosts, answer, blocking_s=blocking_s)
+            yield OpenedAgent(app, served.agent_id, timeout_s, hosts, answer, blocking_s=blocking_s)
 
 
 async def run_agent(

@@ -33,7 +33,7 @@ async def test_it_asks_and_goes_on(
     path.write_text(yaml.safe_dump({"agents": entries}))
     settings = {"mcp_servers": {OPERATIONS: operations_settings(None).model_dump(exclude_defaults=True)}}
     async with open_agent(agent_id, catalog=path, settings=settings, answer=Reject("Not now.")) as agent:
-        assert agent.application.services.agents.problems == []
+        assert agent.app.services.agents.problems == []
         run = await agent.ask(question, user=ADMIN)
     assert [request.name for request in run.requests] == [tool]
     assert run.status == "ok"

@@ -45,7 +45,7 @@ async def test_a_leader_and_its_expert_keep_their_calls_apart(crew: Path) -> Non
     knows = ScriptedModel(call("depth", lake="Thun"), "It is 217 m deep.")
     async with open_agent("chief", catalog=crew, model=leads, models={"small": knows}) as agent:
         run = await agent.ask("How deep is it?")
-        records = (await agent.application.store.trail(TrailQuery(ToolCallRecord))).records
+        records = (await agent.app.store.trail(TrailQuery(ToolCallRecord))).records
     assert run.tool_uses == [
         ToolUse("ask_scout", {"question": "How deep?"}, "It is 217 m deep.", True),
         ToolUse("depth", {"lake": "Thun"}, "Thun: 217 m", True),

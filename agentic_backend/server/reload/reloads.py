@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agentic_backend.agents.code.authors_modules import Stamp, stamp_of
 from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailable
-from agentic_backend.app import Application
+from agentic_backend.app import App
 from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.server.reload.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
@@ -113,7 +113,7 @@ class Reloads:
                 # Whatever it is, the server starts with what its parent has read.
                 self._refuse(error)
 
-    async def run(self, application: Application) -> None:
+    async def run(self, app: App) -> None:
         """Reload whenever it is told to, until it is cancelled."""
         loop, wanted = asyncio.get_running_loop(), asyncio.Event()
 
@@ -130,15 +130,15 @@ class Reloads:
                 await wanted.wait()
                 wanted.clear()
                 self._followed = self._hangups.count
-                if application.relay.draining:
+                if app.relay.draining:
                     log.info("catalog not reloaded, as the server ends")
                 else:
                     self.supervisor.reloading()
-                    await self._reload(application)
+                    await self._reload(app)
                     self.supervisor.ready()
 
-    async def _reload(self, application: Application) -> None:
-        reloads = application.kpi.reloads
+    async def _reload(self, app: App) -> None:
+        reloads = app.kpi.reloads
         outdated: Sequence[str] = ()
         try:
             outdated = self._take(await self._read())
@@ -149,11 +149,11 @@ class Reloads:
             reloads.ended("ok")
             reloads.loaded()
             # Their modules may have changed too.
-            await application.database_agents.refresh_if_possible(anew=True)
+            await app.database_agents.refresh_if_possible(anew=True)
         if self._on_save:
             # The pages of an author read the agents again; after a SIGHUP, many would read at once.
-            application.relay.list_subscriptions.missed()
-        await application.factory.teardown_agents(outdated)
+            app.relay.list_subscriptions.missed()
+        await app.factory.teardown_agents(outdated)
 
     async def _read(self) -> Reread:
         """Read in a thread. Raises what `reread` raises, and AgentUnavailable if it does not end."""

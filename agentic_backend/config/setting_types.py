@@ -58,6 +58,13 @@ TypeName = Annotated[
     ),
 ]
 
+ClassPath = Annotated[
+    str,
+    Field(
+        pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*[:.][^\W\d]\w*$",
+        json_schema_extra={"expected": "a path such as 'package.module:name'"},
+    ),
+]
 ScopeId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 
 PROVIDER_MODEL = r"[a-z0-9_-]+:\S+"

@@ -30,7 +30,7 @@ from agentic_backend.agents.catalog.entry_parts import (
     ToolName,
     prompt_form,
 )
-from agentic_backend.config.setting_types import PROVIDER_MODEL, Count, RunSeconds, Seconds
+from agentic_backend.config.setting_types import PROVIDER_MODEL, ClassPath, Count, RunSeconds, Seconds
 from agentic_backend.config.topics.apis import NO_APIS, ApiSettings
 from agentic_backend.config.topics.chat_profiles import DEFAULT_PROFILE
 from agentic_backend.config.topics.permissions import ToolNeeds, means
@@ -43,13 +43,6 @@ AgentId = Annotated[
     Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$",
         json_schema_extra={"expected": "an id of at most 64 letters, digits, '_', '.', '-' that begins with no sign"},
-    ),
-]
-ClassPath = Annotated[
-    str,
-    Field(
-        pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*[:.][^\W\d]\w*$",
-        json_schema_extra={"expected": "a path such as 'package.module:name'"},
     ),
 ]
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agentic_backend.agents.catalog.catalog import AgentSettings, ClassPath
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.code.class_path import ClassPathError, import_also_from, resolve
-from agentic_backend.config.setting_types import Seconds
+from agentic_backend.config.setting_types import ClassPath, Seconds
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.yaml.validation_problems import near_miss, rule_broken, validation_problems
 from agentic_backend.policy.chat_module import ChatModule

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 from support.hostile_modules import entry, specs
 from support.log_lines import logging_as_before
 
@@ -18,8 +18,22 @@ from agentic_backend.policy.hooks.modules_file import read_modules
 NOT_A_MODULE = object()
 
 
+class NotInASchema:
+    pass
+
+
 class Empty(ChatModule):
     pass
+
+
+class Schemaless(ChatModule):
+    class Settings(ModuleSettings):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        password: str
+        found: NotInASchema | None = None
+
+    async def before_ai(self, context: Any) -> Any:
+        raise NotImplementedError
 
 
 class Picky(ChatModule):
@@ -77,6 +91,11 @@ def test_an_error_has_its_place(tmp_path: Path, fields: dict[str, Any], where: s
 def test_a_secret_of_the_settings_is_not_shown(tmp_path: Path) -> None:
     told = problems(tmp_path, {**entry(), "class_path": f"{HERE}:Picky", "settings": {"password": 12345}})
     assert "12345" not in str(told)
+
+
+def test_settings_that_no_schema_tells_of_are_checked_too(tmp_path: Path) -> None:
+    [told] = problems(tmp_path, {**entry(), "class_path": f"{HERE}:Schemaless", "settings": {"password": 12345}})
+    assert "settings.password" in told and "12345" not in told
 
 
 def test_a_name_is_taken_once(tmp_path: Path) -> None:

@@ -55,7 +55,11 @@ def validation_problems(
 @lru_cache(maxsize=32)
 def _schema_of(model: type[BaseModel]) -> Schema:
     # It takes ten milliseconds for an agent, and an import may have hundreds of them.
-    return model.model_json_schema()
+    try:
+        return model.model_json_schema()
+    except Exception:
+        # An author's model may have types that no schema can tell of.
+        return {}
 
 
 def near_miss(word: str, known: Iterable[str]) -> str:

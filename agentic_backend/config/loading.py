@@ -36,10 +36,16 @@ FLAGS: Mapping[str, str] = {
 
 
 def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Settings:
+    """The settings alone; see `load_layers`."""
+    return load_layers(path, overrides)[0]
+
+
+def load_layers(path: Path | None, overrides: Mapping[str, object]) -> tuple[Settings, "SettingsLayers"]:
     """The settings of `overrides`, the environment, the YAML file at `path` (None: no file) and the defaults.
 
-    `overrides` has dotted keys (`server.port`), only of flags that were given. Its texts, like those of the
-    environment, are JSON unless the setting is a text. Raises ConfigError with all problems.
+    With the layers that tell where each comes from. `overrides` has dotted keys (`server.port`), only of flags that
+    were given. Its texts, like those of the environment, are JSON unless the setting is a text. Raises ConfigError with
+    all problems.
     """
     document = read_yaml(path) if path else None
     layers = SettingsLayers(_settings_schema(), document)
@@ -53,7 +59,7 @@ def load_settings(path: Path | None, overrides: Mapping[str, object]) -> Setting
         raise ConfigError([*problems, *validation_problems(error, Settings, layers.problem_at)]) from error
     if problems:
         raise ConfigError(problems)
-    return settings
+    return settings, layers
 
 
 @functools.cache

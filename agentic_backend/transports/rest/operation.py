@@ -15,6 +15,7 @@ from typing import Any, Self, get_type_hints
 
 from starlette.responses import Response
 
+from agentic_backend.auth.user import User
 from agentic_backend.errors import (
     AgenticError,
     AgentNotFound,
@@ -86,6 +87,9 @@ class Streamed:
     or_text: str | None = None
 
 
+Border = Callable[[User, Callable[[], Awaitable[Response]]], Awaitable[Response]]
+"""Has the second argument read the caller's input and answer it. For the code of others, around all that it may do."""
+
 BINARY = "application/octet-stream"
 """The media type of an answer that may have any."""
 
@@ -138,6 +142,8 @@ class Operation:
     """None: the operation is to stay."""
     public: bool = False
     """Whether it needs no authentication. Such a handler has no `user`."""
+    border: Border | None = None
+    """Of an application's operation."""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.path_parameters if f"{{{name}}}" not in self.path]

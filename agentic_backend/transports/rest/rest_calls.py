@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -23,7 +24,7 @@ from agentic_backend.transports.calls.admin.admin_gate import AdminGate, Call, i
 from agentic_backend.transports.credentials import tokens_of, user_of
 from agentic_backend.transports.rest.operation import Operation
 from agentic_backend.transports.rest.rest_errors import json_response
-from agentic_backend.transports.rest.rest_input import body_of
+from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
 from agentic_backend.transports.sse import EventStream
 
@@ -46,24 +47,40 @@ class OperationCall:
 
     async def __call__(self, request: Request, user: User | None) -> Response:
         """The answer. `user` is the caller; None if the operation is public."""
+        operation, data = self._operation, b""
+        if operation.body is not None:
+            with self._counted():
+                data = await body_data(request, self._body_bytes)
+        answered = partial(self._answered, request, user, data)
+        if operation.border is None:
+            return await answered()
+        assert user is not None, "an application's operation is not public"
+        return await operation.border(user, answered)
+
+    async def _answered(self, request: Request, user: User | None, data: bytes) -> Response:
         with self._counted():
-            given = await self._input(request, user)
+            given = self._input(request, user, data)
         response = self._response(await self._operation.handler(**given))
         response.headers.update(self._operation.deprecation_headers)
         return response
 
     def _response(self, answer: Value | Response | None) -> Response:
+        """Raises TypeError if the handler has not answered what it declares."""
+        if answer is None and self._operation.answer_type is None:
+            return Response(status_code=204)
         if isinstance(answer, Value):
             return json_response(answer, self._operation.status)
-        return answer if isinstance(answer, Response) else Response(status_code=204)
+        if not isinstance(answer, Response):
+            raise TypeError(f"{self._operation.id}: the handler has not answered what it declares")
+        return answer
 
     def _counted(self) -> AbstractContextManager[None]:
         """Counts refused input."""
         label = self._operation.refused_as
         return nullcontext() if label is None else self._kpi.calls.refusals(label)
 
-    async def _input(self, request: Request, user: User | None) -> dict[str, Any]:
-        """The handler's arguments. Raises BadFrame or MessageTooLarge."""
+    def _input(self, request: Request, user: User | None, data: bytes) -> dict[str, Any]:
+        """The handler's arguments; `data` is the body. Raises BadFrame."""
         operation = self._operation
         given: dict[str, Any] = {name: request.path_params[name] for name in operation.path_parameters}
         if "user" in operation.types:
@@ -73,7 +90,7 @@ class OperationCall:
         if operation.query is not None:
             given["query"] = operation.query.of(request.query_params)
         if operation.body is not None:
-            given["body"] = await body_of(request, operation.body, self._body_bytes)
+            given["body"] = body_in(data, operation.body)
         return given
 
 

@@ -91,8 +91,8 @@ class ResumeExchange(Frame):
     payload: HumanDecisions | None = None
 
 
-async def body_of(request: Request, model: type[Body], limit: int) -> Body:
-    """The request's JSON body; an empty body counts as `{}`. Raises BadFrame or MessageTooLarge."""
+async def body_data(request: Request, limit: int) -> bytes:
+    """The request's body, of at most `limit` bytes. Raises BadFrame or MessageTooLarge."""
     data = bytearray()
     try:
         async with served_timeout(_BODY_TIMEOUT_S):
@@ -105,7 +105,12 @@ async def body_of(request: Request, model: type[Body], limit: int) -> Body:
     except ClientDisconnect:
         # The client has gone and won't read this, but a typed error keeps it out of the server's errors.
         raise BadFrame("The body broke off.") from None
+    return bytes(data)
+
+
+def body_in(data: bytes, model: type[Body]) -> Body:
+    """The JSON body in `data`; an empty one counts as `{}`. Raises BadFrame."""
     try:
-        return model.model_validate(decode_object(bytes(data)) if data else {})
+        return model.model_validate(decode_object(data) if data else {})
     except ValidationError as error:
         raise BadFrame(first_problem(error, "body")) from None

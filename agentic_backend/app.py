@@ -23,6 +23,8 @@ from agentic_backend.config.settings import AuthSettings, Settings
 from agentic_backend.config.topics.page import PageSettings, load_logo
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.hosting.application_host import ApplicationHost
+from agentic_backend.hosting.loading import load_applications
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.blocked_loop import watched_loop
 from agentic_backend.loop.event_loop import event_loop_lag
@@ -126,10 +128,12 @@ async def open_app(
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator)
+        host = ApplicationHost(load_applications(settings.applications), kpi)
+        await stack.enter_async_context(host.started())
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
         yield App(
-            public=_public(settings, services, await asyncio.to_thread(_page, settings.page, services), port),
+            public=_public(settings, services, host, await asyncio.to_thread(_page, settings.page, services), port),
             internal=_internal(settings, internal_application(kpi, liveness, readiness, log_tail), kpi),
             relay=parts.relay,
             factory=parts.factory,
@@ -283,7 +287,7 @@ def _relay(settings: Settings, broadcast: Broadcast, drain: Drain, backlog: Back
     )
 
 
-def _public(settings: Settings, services: DoorServices, page: Page, port: int) -> ASGIApp:
+def _public(settings: Settings, services: DoorServices, host: ApplicationHost, page: Page, port: int) -> ASGIApp:
     """The application of the public listener on `port`, with its allowed origins and hosts."""
     names = {*_LOOPBACK_NAMES, settings.server.host}
     calls = RestCalls(
@@ -296,7 +300,7 @@ def _public(settings: Settings, services: DoorServices, page: Page, port: int) -
     )
     return public_application(
         ChatbotController(services),
-        calls.routes(all_operations(services)),
+        calls.routes([*all_operations(services, host.serving), *host.operations()]),
         page,
         tokens_from=services.sign_in.origin,
         origins={*(_origin(name, port) for name in names), *settings.server.allowed_origins},

@@ -255,6 +255,13 @@ class AgentUnavailable(AgenticError):
     default = "The agent could not be started."
 
 
+class ApplicationUnavailable(AgenticError):
+    """Not `retryable` if the application's own code is at fault."""
+
+    code, http_status, whose = "application_unavailable", 503, "external"
+    default = "The application is not available."
+
+
 class ModelError(AgenticError):
     """Not `retryable` if the provider refused the request itself, for a cause that has no class of its own."""
 

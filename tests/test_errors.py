@@ -36,6 +36,7 @@ CONTRACT = {
     "rate_limited": (429, "client", True),
     "too_many_runs": (429, "client", True),
     "overloaded": (503, "internal", True),
+    "application_unavailable": (503, "external", True),
     "agent_unavailable": (503, "external", True),
     "model_error": (502, "external", True),
     "model_timeout": (504, "external", True),

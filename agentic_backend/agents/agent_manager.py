@@ -22,6 +22,7 @@ from agentic_backend.agents.catalog.catalog_checks import (
 )
 from agentic_backend.agents.catalog.catalog_sources import CatalogSources, ImportedEntry, Source
 from agentic_backend.agents.catalog.named_parts import NOTHING, NamedParts, read_parts
+from agentic_backend.agents.catalog.shipped_entries import with_shipped
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code, import_also_from, resolve
 from agentic_backend.agents.code.factory_arguments import wanted_by
 from agentic_backend.agents.code.graph_context import graph_context
@@ -148,8 +149,11 @@ class AgentManager:
         apis: Mapping[str, ApiSettings] = NO_APIS,
         *,
         may_be_empty: bool = False,
+        shipped: Sequence[Path] = (),
     ) -> "AgentManager":
-        """Read the catalog at `path` and import its agents.
+        """Read the catalog at `path` and those that applications have `shipped`, and import their agents.
+
+        An entry of `path` takes the place of a shipped one with its id, also where it is disabled.
 
         `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles`
         what its `chat.profile` may name, `apis` the APIs that it may use, by id.
@@ -161,8 +165,9 @@ class AgentManager:
         catalog = read_catalog(path, known)
         # Authors' modules are beside the catalog.
         import_also_from(path.parent)
-        entries = [imported(entry, known) for entry in catalog.entries]
-        manager = cls._of(CatalogSources(entries, catalog.problems), chat_profiles)
+        read, problems = with_shipped(catalog, shipped, known)
+        entries = [imported(entry, known) for entry in read]
+        manager = cls._of(CatalogSources(entries, problems), chat_profiles)
         if not manager.served() and not may_be_empty:
             nothing = catalog.document.problem(("agents",), "no agent can be served; enable or repair one")
             raise ConfigError([*manager.problems, nothing])

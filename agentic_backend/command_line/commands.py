@@ -88,9 +88,11 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def _read(files: ConfigurationFiles, settings: Settings) -> Configuration:
-    """What the files say; logs the problems of the catalog."""
+    """What the files say; logs the problems of the catalog and of the applications."""
     configuration = files.read(settings)
     know_secrets(configuration.agents.secrets)
+    for problem in configuration.applications.problems:
+        log.error("application problem", extra={"problem": str(problem)})
     for problem in configuration.agents.problems:
         log.error("catalog problem", extra={"problem": str(problem)})
     return configuration
@@ -131,7 +133,10 @@ def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
     if options.json:
         told = {
             "agents": [agent.settings.id for agent in configuration.agents.served()],
-            "problems": [str(problem) for problem in configuration.agents.problems],
+            "applications": [loaded.id for loaded in configuration.applications.loaded],
+            "problems": [
+                str(problem) for problem in [*configuration.agents.problems, *configuration.applications.problems]
+            ],
             "neighbours": [each.as_json() for each in found],
         }
         print(json.dumps(told, indent=2))
@@ -146,18 +151,22 @@ def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
 
 def _validate_files(configuration: Configuration, *, build: bool, deep: bool) -> int:
     """Check all but the neighbours; return the exit status."""
-    settings, agents = configuration.settings, configuration.agents
-    served, problems = len(agents.served()), len(agents.problems)
-    print(f"{_counted(served, 'agent')} can be served, {_counted(problems, 'problem')}")
+    settings, agents, applications = configuration.settings, configuration.agents, configuration.applications
+    problems = [*agents.problems, *applications.problems]
+    served = _counted(len(agents.served()), "agent")
+    if applications.loaded:
+        served += " and " + _counted(len(applications.loaded), "application")
+    print(f"{served} can be served, {_counted(len(problems), 'problem')}")
     checked = (
-        "Checked: the settings, the chat profiles, the policies, the catalog's entries, the import of each class_path."
+        "Checked: the settings, the chat profiles, the policies, the catalog's entries, what applications declare, the "
+        "import of each class_path."
     )
     if not build:
         left = (
             "" if deep else "; --deep, which connects to the store, Redis, the realm, the models, MCP servers and APIs"
         )
         print(f"{checked} Not checked: what --build does, which builds the agents, their models and MCP servers{left}.")
-        return 2 if agents.problems else 0
+        return 2 if problems else 0
     from agentic_backend.command_line.trial_build import build_all
 
     # What is told of each agent below says more than warnings.
@@ -169,7 +178,7 @@ def _validate_files(configuration: Configuration, *, build: bool, deep: bool) ->
         print(built, flush=True)
     left = "" if deep else " Not checked: what --deep does, which also connects to the store, Redis and the realm."
     print(f"{checked} Built: the agents, their models (none was called), their MCP servers.{left}", flush=True)
-    return 2 if agents.problems or faults else 0
+    return 2 if problems or faults else 0
 
 
 def _models_of(configuration: Configuration) -> ChatModels:

@@ -31,6 +31,7 @@ from agentic_backend.config.setting_types import (
     WebOrigin,
 )
 from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.topics.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
 from agentic_backend.config.topics.limits import WITH_USERS, LimitsSettings
@@ -316,6 +317,13 @@ class Settings(Section):
     )
     apis: dict[McpServerId, ApiSettings] = Field(
         {}, description="HTTP APIs by id, whose operations agents of the catalog may use."
+    )
+    applications: tuple[ApplicationEntry, ...] = Field(
+        (),
+        strict=False,
+        max_length=100,
+        description="Applications: `class_path`, `module:name` of a subclass of Application; `settings`, its own; "
+        "`enabled: false` keeps one away that an installed package brings.",
     )
     agents: AgentsSettings = Field(AgentsSettings(), description="The agents in memory.")
     limits: LimitsSettings = Field(LimitsSettings(), description="Bounds on what clients, agents and models may take.")

@@ -7,6 +7,7 @@ in the store's KPI records, in the logs, and in exemplars. docs/metrics.md expla
 from uuid import uuid4
 
 from agentic_backend.kpi.groups.agents import AgentMetrics
+from agentic_backend.kpi.groups.applications import ApplicationMetrics
 from agentic_backend.kpi.groups.broadcast import BroadcastMetrics
 from agentic_backend.kpi.groups.calls import CallMetrics
 from agentic_backend.kpi.groups.connections import ConnectionMetrics
@@ -38,6 +39,7 @@ class Kpi:
         self.agents = AgentMetrics(metrics)
         self.models = ModelMetrics(metrics)
         self.modules = ModuleMetrics(metrics)
+        self.applications = ApplicationMetrics(metrics)
         self.reloads = ReloadMetrics(metrics)
         self.dependencies = DependencyMetrics(metrics)
         self.broadcast = BroadcastMetrics(metrics)

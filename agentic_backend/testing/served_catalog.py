@@ -19,6 +19,7 @@ from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 from agentic_backend.config.loading import default_catalog, load_chat_profiles, load_settings
 from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
+from agentic_backend.hosting.loading import load_applications
 
 AGENT_ID = "agent"
 """The id of an agent that a test gives itself."""
@@ -108,7 +109,9 @@ def _loaded(
     names = {DEFAULT, *settings.models, *models}
     servers = {OPERATIONS, *settings.mcp_servers}
     # A ConfigError, where no agent can be served, tells the problems as well as these do.
-    agents = AgentManager.load(file, names, servers, load_chat_profiles(settings), settings.apis)
+    shipped = load_applications(settings.applications).catalogs
+    profiles = load_chat_profiles(settings)
+    agents = AgentManager.load(file, names, servers, profiles, settings.apis, shipped=shipped)
     served = {agent.settings.id for agent in agents.served()}
     if agent_id not in served:
         absent = f"{file} serves no agent {agent_id!r}; there are: {', '.join(sorted(served))}"

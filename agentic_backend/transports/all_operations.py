@@ -1,4 +1,6 @@
-"""The REST calls of all doors."""
+"""The REST calls of all doors but those of applications."""
+
+from collections.abc import Callable, Sequence
 
 from agentic_backend.transports.calls.admin.admin_agents_api import AdminAgentsApi
 from agentic_backend.transports.calls.admin.admin_api import AdminApi
@@ -12,7 +14,7 @@ from agentic_backend.transports.calls.sessions.session_exchanges_api import Sess
 from agentic_backend.transports.calls.sessions.session_export_api import SessionExportApi
 from agentic_backend.transports.calls.sessions.sessions_api import BranchesApi, SessionListEventsApi, SessionsApi
 from agentic_backend.transports.calls.sessions.sharing_api import SharingApi
-from agentic_backend.transports.calls.users.info_api import InfoApi, SignInApi
+from agentic_backend.transports.calls.users.info_api import ApplicationView, InfoApi, SignInApi
 from agentic_backend.transports.calls.users.metrics_api import MetricsApi
 from agentic_backend.transports.calls.users.playground_api import PlaygroundApi
 from agentic_backend.transports.calls.users.usage_api import UsageApi
@@ -25,7 +27,10 @@ from agentic_backend.transports.rest.operation import Operation
 from agentic_backend.transports.session_stream.session_stream_api import SessionStreamApi
 
 
-def all_operations(services: DoorServices) -> list[Operation]:
+def all_operations(
+    services: DoorServices, applications: Callable[[], Sequence[ApplicationView]] = lambda: ()
+) -> list[Operation]:
+    """`applications` tells those that serve now."""
     apis = (
         SessionListEventsApi(services),
         SessionsApi(services),
@@ -52,5 +57,5 @@ def all_operations(services: DoorServices) -> list[Operation]:
         SignInApi(services),
     )
     declared = [operation for api in apis for operation in api.operations()]
-    declared += InfoApi(services, declared).operations()
+    declared += InfoApi(services, declared, applications).operations()
     return [*declared, *ContractApi(declared).operations()]

@@ -38,6 +38,7 @@ const SENTENCES = {
   rate_limited: "That was too much at once. Wait a little.",
   too_many_runs: "Too many answers are being written. Wait until one has ended.",
   overloaded: "The server has too much to do. Wait a moment.",
+  application_unavailable: "The application is not available.",
   agent_unavailable: "The agent could not be started.",
   model_error: "The language model failed.",
   model_timeout: "The language model did not answer in time.",

@@ -21,6 +21,7 @@ PAGES = [
 
 RUN_BY = {
     ("docs/tutorial.md", "*"): "test_docs_tutorial.py",
+    ("docs/applications.md", "*"): "test_docs_applications.py",
     ("docs/testing.md", "python"): "test_docs_testing.py",
     ("docs/evals.md", "*"): "test_docs_evals.py",
     ("docs/doors.md", "sh"): "support/doors_guide.py",

@@ -13,6 +13,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_chat_profiles, load_settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
+from agentic_backend.hosting.loading import load_applications
 from agentic_backend.server.process import running
 
 FAST = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0}}}}
@@ -49,7 +50,9 @@ async def running_server(
     catalog.write_text(_yaml({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
     servers = {OPERATIONS, *loaded.mcp_servers}
-    manager = AgentManager.load(catalog, loaded.models.keys(), servers, load_chat_profiles(loaded), loaded.apis)
+    shipped = load_applications(loaded.applications).catalogs
+    profiles = load_chat_profiles(loaded)
+    manager = AgentManager.load(catalog, loaded.models.keys(), servers, profiles, loaded.apis, shipped=shipped)
     models = load_models(loaded.models, loaded.openai_model, fast_streams=loaded.fast_streams)
     async with running(loaded, manager, models, bound) as addresses:
         assert addresses.internal is not None

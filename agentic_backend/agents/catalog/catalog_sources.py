@@ -42,8 +42,9 @@ class CatalogSources:
     def file_hash(self) -> int:
         """A number below 2**32 that is the same wherever the catalog's file, and the prompts in files, say the same."""
         entries = [each.entry for each in self.yaml]
+        documents = {entry.document.file: entry.document.values for entry in entries}
         texts = [entry.settings.prompt.text for entry in entries if entry.settings and entry.settings.prompt]
-        said = json.dumps([[entry.document.values for entry in entries[:1]], texts], sort_keys=True, default=str)
+        said = json.dumps([list(documents.values()), texts], sort_keys=True, default=str)
         return int.from_bytes(sha256(said.encode(errors="replace")).digest()[:4], "big")
 
     @property

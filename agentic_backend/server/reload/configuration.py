@@ -15,16 +15,18 @@ from agentic_backend.agents.catalog.database_entries import is_of_database
 from agentic_backend.agents.code.authors_modules import AuthorsModules, PutAside, Stamp, stamp_of
 from agentic_backend.agents.models.chat_models import ChatModels, load_models
 from agentic_backend.config.loading import (
+    SettingsLayers,
     default_catalog,
     default_settings_file,
     load_chat_profiles,
-    load_settings,
+    load_layers,
     modules_file,
 )
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.topics.page import load_logo
 from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.experts.sentinel.operations import OPERATIONS
+from agentic_backend.hosting.loading import Applications, load_applications, without_place
 from agentic_backend.policy.hooks.modules_file import module_names, read_modules
 from agentic_backend.policy.scopes.policies_file import Policies, load_policies
 from agentic_backend.server.reload.named_files import NamedFiles
@@ -41,6 +43,8 @@ class Configuration:
     settings: Settings
     agents: AgentManager
     policies: Policies
+    applications: Applications
+    """As they were at the start."""
     digests: Mapping[str, str]
     """Of the files that only a start reads, by path."""
 
@@ -88,13 +92,18 @@ class ConfigurationFiles:
         # What the catalog names, and the stamp of the catalog that was read for it. Only `files` uses them.
         self._named = NamedFiles()
         self._named_in: Stamp = None
+        self._layers: SettingsLayers | None = None
+        """Of the settings that were read last."""
         self.read_at_ns = 0
         """When `read` began, in nanoseconds since 1970."""
 
     def read(self, settings: Settings) -> Configuration:
         """Blocks during the imports. Raises ConfigError if anything but an entry of the catalog is wrong."""
         self.read_at_ns = time.time_ns()
-        configuration = self._read(settings, settings)
+        applications = load_applications(
+            settings.applications, self._layers.problem_at if self._layers else without_place
+        )
+        configuration = self._read(settings, settings, applications)
         self._modules.noted()
         return configuration
 
@@ -109,7 +118,8 @@ class ConfigurationFiles:
         writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             settings = running.settings
-            configuration = self._beside_database(self._read(self.settings(), settings), running)
+            read = self._read(self.settings(), settings, running.applications)
+            configuration = self._beside_database(read, running)
             known = {problem.message for problem in running.agents.problems}
             # An agent of the database that leads one that goes is not served; that is no mistake in the files.
             own = [problem for problem in configuration.agents.problems if not is_of_database(problem)]
@@ -146,6 +156,7 @@ class ConfigurationFiles:
             settings.chat_profiles.path,
             modules_file(settings),
             settings.policies.path,
+            *running.applications.catalogs,
         ]
         self._read_named(catalog)
         documents = {Path(api.document) for api in settings.apis.values() if not api.is_fetched}
@@ -163,9 +174,10 @@ class ConfigurationFiles:
 
     def settings(self) -> Settings:
         """Raises ConfigError."""
-        return load_settings(self._settings_file or default_settings_file(), self._overrides)
+        settings, self._layers = load_layers(self._settings_file or default_settings_file(), self._overrides)
+        return settings
 
-    def _read(self, settings: Settings, applying: Settings) -> Configuration:
+    def _read(self, settings: Settings, applying: Settings, applications: Applications) -> Configuration:
         """The `settings`, and what the files that the settings `applying` name say."""
         load_logo(settings.page)
         profiles = load_chat_profiles(applying)
@@ -178,13 +190,14 @@ class ConfigurationFiles:
             profiles,
             applying.apis,
             may_be_empty=applying.agents.database.enabled,
+            shipped=applications.catalogs,
         )
         modules = modules_file(applying)
         policies = load_policies(applying, profiles, module_names(modules))
         read_modules(modules, agents.known_ids, policies.modules_on)
         files = [path for path in (modules, applying.policies.path) if path is not None]
         digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-        return Configuration(settings, agents, policies, digests)
+        return Configuration(settings, agents, policies, applications, digests)
 
 
 def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

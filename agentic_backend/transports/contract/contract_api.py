@@ -46,10 +46,18 @@ class ContractApi:
     def operations(self) -> list[Operation]:
         return [
             Operation(
-                "GET", "/openapi.json", self.get_openapi, answer=_answer("An OpenAPI 3.1 document."), public=True
+                "GET",
+                "/openapi.json",
+                self.get_openapi,
+                answer=document_answer("An OpenAPI 3.1 document."),
+                public=True,
             ),
             Operation(
-                "GET", "/asyncapi.json", self.get_asyncapi, answer=_answer("An AsyncAPI 3.0 document."), public=True
+                "GET",
+                "/asyncapi.json",
+                self.get_asyncapi,
+                answer=document_answer("An AsyncAPI 3.0 document."),
+                public=True,
             ),
         ]
 
@@ -67,8 +75,12 @@ class ContractApi:
             if self._documents is None:
                 # In a thread, because it takes a good part of a second.
                 self._documents = await asyncio.to_thread(served_documents, [*self._others, *self.operations()])
-        return Response(self._documents[path], headers=_HEADERS, media_type="application/json")
+        return document_response(self._documents[path])
 
 
-def _answer(description: str) -> Streamed:
+def document_response(document: bytes) -> Response:
+    return Response(document, headers=_HEADERS, media_type="application/json")
+
+
+def document_answer(description: str) -> Streamed:
     return Streamed("application/json", Annotated[dict[str, Any], Field(description=description)])

@@ -1,5 +1,6 @@
 """The doors: the ways in to the server, each with its paths."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -23,11 +24,12 @@ DOORS = (
         "Sessions, and answers as five server-sent events.",
     ),
     Door("chat-runs", ("/api/chat",), "Runs that a client starts, decides on and resumes by their names."),
+    Door("applications", ("/apps",), "Calls of the applications that the server has loaded."),
     Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),
 )
 
 
-def door_of(path: str) -> Door:
-    """The door with the longest beginning of `path`."""
-    beginnings = [(begin, door) for door in DOORS for begin in door.paths if f"{path}/".startswith(f"{begin}/")]
+def door_of(path: str, doors: Sequence[Door] = DOORS) -> Door:
+    """The one of `doors` with the longest beginning of `path`."""
+    beginnings = [(begin, door) for door in doors for begin in door.paths if f"{path}/".startswith(f"{begin}/")]
     return max(beginnings, key=lambda beginning: len(beginning[0]))[1]

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the REST calls, made of the operations themselves."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 
 from agentic_backend.errors import AgenticError
 from agentic_backend.protocol.events import ErrorInfo
-from agentic_backend.transports.contract.doors import DOORS, door_of
+from agentic_backend.transports.contract.doors import DOORS, Door, door_of
 from agentic_backend.transports.contract.json_schemas import schemas_of
 from agentic_backend.transports.contract.schema_examples import SchemaExamples
 from agentic_backend.transports.rest.operation import BINARY, ErrorBody, ErrorForm, Operation
@@ -79,18 +79,24 @@ class ErrorResponses:
 
 
 def openapi(operations: Sequence[Operation]) -> Json:
-    """The document. It depends on no setting: every server of this version has these calls."""
+    """The document of the server's own calls. It depends on no setting: every server of this version has them."""
+    info = {"title": "Agentic Backend", "version": version("agentic-backend"), "description": _DESCRIPTION}
+    return document_of(operations, info, DOORS)
+
+
+def document_of(operations: Sequence[Operation], info: Mapping[str, str], doors: Sequence[Door]) -> Json:
+    """The document of `operations`, which are all behind one of the `doors`."""
     schemas, components = schemas_of(_types(operations))
-    described = _Described(schemas, components)
+    described = _Described(schemas, components, doors)
     paths: dict[str, Json] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = described.operation(operation)
-    used = {door_of(operation.path).name for operation in operations}
+    used = {door_of(operation.path, doors).name for operation in operations}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Agentic Backend", "version": version("agentic-backend"), "description": _DESCRIPTION},
+        "info": dict(info),
         "servers": [{"url": "/", "description": "The server that serves this document."}],
-        "tags": [{"name": door.name, "description": door.description} for door in DOORS if door.name in used],
+        "tags": [{"name": door.name, "description": door.description} for door in doors if door.name in used],
         "security": [{"bearer": []}],
         "paths": paths,
         "components": {
@@ -119,8 +125,11 @@ def _types(operations: Iterable[Operation]) -> Iterable[tuple[str, JsonSchemaMod
 class _Described:
     """Describes operations."""
 
-    def __init__(self, schemas: dict[str, JsonSchemaValue], components: dict[str, JsonSchemaValue]) -> None:
+    def __init__(
+        self, schemas: dict[str, JsonSchemaValue], components: dict[str, JsonSchemaValue], doors: Sequence[Door]
+    ) -> None:
         self._schemas = schemas
+        self._doors = doors
         self._examples = SchemaExamples(components)
         self.errors = ErrorResponses(schemas)
         self._queries = self._queries_out_of(components)
@@ -138,7 +147,7 @@ class _Described:
             "operationId": operation.id,
             "summary": _first_sentence(operation.description),
             "description": operation.description,
-            "tags": [door_of(operation.path).name],
+            "tags": [door_of(operation.path, self._doors).name],
         }
         if operation.public:
             described["security"] = []

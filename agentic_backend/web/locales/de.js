@@ -353,6 +353,7 @@ export default {
   "The agent’s own profile": "Das Profil des Agenten",
   "The answer": "Antwort",
   "The answer was interrupted.": "Die Antwort wurde unterbrochen.",
+  "The application is not available.": "Die Anwendung ist nicht verfügbar.",
   "The arguments are not those that were shown.": "Die Argumente sind nicht die angezeigten.",
   "The arguments must be a JSON object.": "Die Argumente müssen ein JSON-Objekt sein.",
   "The assignment is closed.": "Die Aufgabe ist geschlossen.",

@@ -354,6 +354,7 @@ export default {
   "The agent’s own profile": "Le profil propre à l’agent",
   "The answer": "Réponse",
   "The answer was interrupted.": "La réponse a été interrompue.",
+  "The application is not available.": "L’application n’est pas disponible.",
   "The arguments are not those that were shown.": "Les arguments ne sont pas ceux qui ont été affichés.",
   "The arguments must be a JSON object.": "Les arguments doivent être un objet JSON.",
   "The assignment is closed.": "Le devoir est fermé.",

@@ -1,10 +1,10 @@
 """The REST calls that tell what this server is (versions, doors, limits, features, deprecations) and how to sign in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cached_property
 from importlib.metadata import version
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -150,8 +150,18 @@ class DeprecatedOperation(Value):
         )
 
 
+class ApplicationView(Value):
+    """An application; `openapi` is the path of the document of its calls."""
+
+    id: str = Field(examples=["notes"])
+    title: str = Field(examples=["Notes"])
+    version: str = Field(examples=["1.0.0"])
+    openapi: str = Field(examples=["/apps/notes/openapi.json"])
+
+
 class ServerInfo(Value):
-    """`page_sizes` are those of `limit` by operation id, `attachment_types` the media types of attachments."""
+    """`page_sizes` are those of `limit` by operation id, `attachment_types` the media types of attachments,
+    `applications` those that serve now."""
 
     versions: Versions
     doors: list[DoorView]
@@ -159,6 +169,7 @@ class ServerInfo(Value):
     page_sizes: dict[str, PageSizeView]
     attachment_types: list[str] = Field(examples=[["image/png", "application/pdf", "text/plain"]])
     features: list[str]
+    applications: list[ApplicationView]
     deprecations: list[DeprecatedOperation]
     sharing: SharingView | None = absent()
     """Absent if sessions can't be shared."""
@@ -167,18 +178,25 @@ class ServerInfo(Value):
 
 
 class InfoApi:
-    def __init__(self, services: DoorServices, others: Sequence[Operation]) -> None:
-        """`others` are the operations that are told of."""
+    def __init__(
+        self,
+        services: DoorServices,
+        others: Sequence[Operation],
+        applications: Callable[[], Sequence[ApplicationView]] = lambda: (),
+    ) -> None:
+        """`others` are the operations that are told of, `applications` tells those that serve now."""
         self._door = services
         self._others = others
+        self._applications = applications
 
     def operations(self) -> list[Operation]:
         return [Operation("GET", f"{PREFIX}/info", self.get_info)]
 
     async def get_info(self, user: User) -> ServerInfo:
-        """What this server is: its versions, doors, limits, features and deprecations."""
+        """What this server is: its versions, doors, limits, features, applications and deprecations."""
         info = self._info_of_authors if user.sees_details else self._info
-        return info.model_copy(update={"is_admin": True}) if user.is_admin else info
+        found: dict[str, Any] = {"applications": list(self._applications())}
+        return info.model_copy(update=found | ({"is_admin": True} if user.is_admin else {}))
 
     @cached_property
     def _info_of_authors(self) -> ServerInfo:
@@ -186,7 +204,7 @@ class InfoApi:
 
     @cached_property
     def _info(self) -> ServerInfo:
-        """Made once: the version is read from a file, and nothing of it changes."""
+        """Made once: the version is read from a file, and nothing of it changes but the applications."""
         sharing = self._door.sessions.sharing.settings
         return ServerInfo(
             versions=Versions(
@@ -199,6 +217,7 @@ class InfoApi:
             page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
             attachment_types=list(TYPES),
             features=[name for name in FEATURES if name != "sharing" or sharing.enabled],
+            applications=[],
             deprecations=[
                 DeprecatedOperation.of(each, each.deprecated) for each in self._others if each.deprecated is not None
             ],

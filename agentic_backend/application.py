@@ -1,0 +1,105 @@
+"""The public surface of applications: everything that an application may import of the server.
+
+An application is a class in an installed package, found by its class path in the setting `applications` or by the entry
+point group `agentic_backend.applications`. docs/applications.md shows how to write one.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from agentic_backend.auth.user import User
+from agentic_backend.errors import (
+    AgenticError,
+    ApplicationUnavailable,
+    BadFrame,
+    Forbidden,
+    LimitReached,
+    NotFound,
+    RateLimited,
+)
+from agentic_backend.protocol.frames import Frame
+from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.transports.rest.query_string import PageSize, Query
+
+__all__ = [
+    "Application",
+    "ApplicationSettings",
+    "ApplicationUnavailable",
+    "BadFrame",
+    "Call",
+    "Forbidden",
+    "Frame",
+    "LimitReached",
+    "NotFound",
+    "PageSize",
+    "Query",
+    "RateLimited",
+    "User",
+    "Value",
+    "absent",
+]
+
+
+class ApplicationSettings(BaseModel):
+    """The base of an application's own settings: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A REST call below `/apps/{id}`. Its handler's signature is its contract.
+
+    `user` is who calls, and has to be there; `body`, a Frame, is the JSON body; `query`, a Query, the query string;
+    every other parameter is a part of the path. The handler answers with a Value, or with None, which is 204. Its name
+    is the operation's id, its docstring the description.
+    """
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: str
+    """Below `/apps/{id}`, such as `/notes/{note}`."""
+    handler: Callable[..., Awaitable[Value | None]]
+    _: KW_ONLY
+    status: int = 200
+    """Of an answer with a body."""
+    errors: Sequence[type[AgenticError]] = ()
+    """Those that the handler raises, beside the ones that any call may raise."""
+    roles: frozenset[str] = frozenset()
+    """Who may call: users with one of these roles. Empty: everybody who is signed in."""
+    timeout_s: float = 30
+    """How long the handler may take, in seconds, at most 600."""
+
+
+class Application:
+    """The base class of an application, which declares what it adds to a server.
+
+    The server makes it when it reads its configuration, and again in each process that serves: `__init__` opens
+    nothing. Whatever it raises, wherever, keeps this application alone from serving.
+    """
+
+    id: ClassVar[str]
+    """Lower-case letters, digits and `-`; its calls are below `/apps/{id}`."""
+    title: ClassVar[str]
+    """The name that people see."""
+    version: ClassVar[str]
+    Settings: ClassVar[type[ApplicationSettings]] = ApplicationSettings
+    """The model of its settings."""
+    catalog: ClassVar[str | None] = None
+    """Its agents: the name of a file beside the module of the class, in the form of an agents catalog."""
+
+    def __init__(self, settings: Any) -> None:
+        """`settings` is a `Settings`."""
+        self.settings = settings
+
+    def calls(self) -> Sequence[Call]:
+        """Its REST calls."""
+        return ()
+
+    async def start(self) -> None:
+        """Open what it needs. Awaited once, before the server serves."""
+
+    async def aclose(self) -> None:
+        """Close what `start` opened. Awaited once, also after a `start` that failed."""

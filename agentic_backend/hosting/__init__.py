@@ -1,0 +1,1 @@
+"""Applications as a server hosts them: found, checked, started, and called behind one border."""

@@ -1,0 +1,140 @@
+"""The calls that an application declares, checked, and made into operations of the server."""
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, NoReturn
+
+from agentic_backend import errors
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.application import Call
+from agentic_backend.auth.user import User
+from agentic_backend.disclosure.exception_detail import shown_place
+from agentic_backend.errors import AgenticError, ApplicationUnavailable
+from agentic_backend.protocol.frames import Frame
+from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.query_string import Query
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_PATH = re.compile(r"(/([a-z0-9][a-z0-9_-]*|\{[a-z][a-z0-9_]*\}))+")
+_PARTS = re.compile(r"\{([a-z0-9_]+)\}")
+_LONGEST_PATH = 200
+_MOST_CALLS = 200
+_LONGEST_TIMEOUT_S = 600
+_STATUSES = range(200, 300)
+
+OPENAPI = "/openapi.json"
+"""Where the server itself has the document of an application's calls. No call has such a path."""
+
+KNOWN_ERRORS = frozenset(
+    each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, AgenticError)
+)
+"""The server's own classes: a subclass of one may be anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredCall:
+    """A call whose declaration is sound. `operation` has no border yet."""
+
+    operation: Operation
+    roles: frozenset[str]
+    timeout_s: float
+
+
+def prefix_of(application_id: str) -> str:
+    """What the paths of the application's calls begin with."""
+    return f"/apps/{application_id}"
+
+
+def declared_calls(application_id: str, calls: object) -> Sequence[DeclaredCall]:
+    """The calls that `Application.calls` has answered. Raises ClassPathError, and whatever reading them raises."""
+    if not isinstance(calls, list | tuple) or len(calls) > _MOST_CALLS:
+        raise ClassPathError(f"'calls' has to answer a list of at most {_MOST_CALLS} calls")
+    declared = [_declared(application_id, call) for call in calls]
+    names, shapes = set[str](), set[tuple[str, str]]()
+    for call, made in zip(calls, declared, strict=True):
+        shape = made.operation.method, _PARTS.sub("{}", made.operation.path)
+        if made.operation.id in names:
+            _refuse(call, "another call has a handler of this name")
+        if shape in shapes:
+            _refuse(call, "another call has this method and path")
+        names.add(made.operation.id)
+        shapes.add(shape)
+    return declared
+
+
+def _declared(application_id: str, call: object) -> DeclaredCall:
+    if not isinstance(call, Call):
+        raise ClassPathError(f"'calls' has to answer calls, found a value of type {type(call).__name__}")
+    if not inspect.iscoroutinefunction(call.handler):
+        raise ClassPathError(f"the handler of {str(call.path)[:_LONGEST_PATH]!r} is no async method")
+    rules = {
+        f"the method has to be one of {', '.join(_METHODS)}": call.method in _METHODS,
+        "the path has to be like '/notes' or '/notes/{note}'": _is_path(call.path),
+        "the status has to be from 200 to 299": type(call.status) is int and call.status in _STATUSES,
+        f"timeout_s has to be more than 0 and at most {_LONGEST_TIMEOUT_S}": 0 < call.timeout_s <= _LONGEST_TIMEOUT_S,
+        "the roles have to be a set of texts": isinstance(call.roles, frozenset | set)
+        and all(isinstance(role, str) for role in call.roles),
+        "the errors have to be classes of the server": all(error in KNOWN_ERRORS for error in call.errors),
+    }
+    _keep(call, rules)
+    try:
+        operation = Operation(
+            call.method,
+            prefix_of(application_id) + call.path,
+            call.handler,
+            status=call.status,
+            errors=(*call.errors, ApplicationUnavailable),
+        )
+    except TypeError as error:
+        _refuse(call, str(error))
+    _check_signature(call, operation)
+    return DeclaredCall(operation, frozenset(call.roles), float(call.timeout_s))
+
+
+def _check_signature(call: Call, operation: Operation) -> None:
+    types, parts = operation.types, _PARTS.findall(call.path)
+    for parameter in inspect.signature(call.handler).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            _refuse(call, f"the handler's parameter {parameter.name!r} is not given by name")
+        if parameter.name not in types:
+            _refuse(call, f"the handler's parameter {parameter.name!r} has no type")
+    rules = {
+        "the handler has no parameter 'user: User': no call forgets who calls": types.get("user") is User,
+        "the handler has a parameter 'request'; it is given 'body' and 'query' instead": "request" not in types,
+        "the handler's 'body' has to be a subclass of Frame": _is_subclass(types.get("body", Frame), Frame),
+        "the handler's 'query' has to be a subclass of Query": _is_subclass(types.get("query", Query), Query),
+        "the path and the handler differ in its parts": sorted(parts) == sorted(operation.path_parameters),
+        "the parts of the path are texts, 'str'": all(types.get(name) is str for name in parts),
+        "the handler has to answer with a subclass of Value, or None": operation.answer_type is None
+        or _is_subclass(operation.answer_type, Value),
+    }
+    _keep(call, rules)
+
+
+def _is_subclass(found: Any, base: type) -> bool:
+    return isinstance(found, type) and issubclass(found, base)
+
+
+def _is_path(path: object) -> bool:
+    return isinstance(path, str) and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path) is not None
+
+
+def _keep(call: Call, rules: Mapping[str, bool]) -> None:
+    """Raises ClassPathError with the first rule that does not hold."""
+    for rule, holds in rules.items():
+        if not holds:
+            _refuse(call, rule)
+
+
+def _refuse(call: Call, why: str) -> NoReturn:
+    """Raises ClassPathError with the handler's line."""
+    function = inspect.unwrap(call.handler)
+    code = getattr(function, "__code__", None)
+    place = ""
+    if isinstance(code, CodeType):
+        place = f" at {shown_place(code.co_filename, code.co_firstlineno, code.co_name, full_path=True)}"
+    raise ClassPathError(f"the call {call.method!s} {call.path!s}{place}: {why}"[:500])

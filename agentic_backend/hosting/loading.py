@@ -1,0 +1,169 @@
+"""Finds the applications of a server, and checks what they declare.
+
+An application is an author's code, also while it is imported and made. Whatever is wrong with it becomes a problem that
+names its place, and keeps it alone from serving.
+"""
+
+import inspect
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+import orjson
+from pydantic import ValidationError
+
+from agentic_backend.agents.code.class_path import ClassPathError, authors_code, resolve
+from agentic_backend.application import Application
+from agentic_backend.config.topics.applications import ApplicationEntry
+from agentic_backend.config.yaml.located_yaml import ConfigProblem, KeyPath, dotted
+from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
+from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of
+from agentic_backend.transports.contract.doors import Door
+from agentic_backend.transports.contract.openapi import document_of
+
+GROUP = "agentic_backend.applications"
+"""The group of entry points by which installed packages name their applications."""
+_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_TITLE = re.compile(r"[^\W_][^\x00-\x1f\x7f]{0,99}")
+_FILE = re.compile(r"[\w.-]{1,100}\.ya?ml")
+_VERSION = re.compile(r"[!-~]{1,50}")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedApplication:
+    """An application whose declarations are sound."""
+
+    class_path: str
+    id: str
+    title: str
+    version: str
+    application: Application
+    calls: Sequence[DeclaredCall]
+    openapi: bytes
+    """The OpenAPI document of its calls."""
+    catalog: Path | None
+    """The file of its agents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applications:
+    loaded: Sequence[LoadedApplication] = ()
+    refused: Sequence[str] = ()
+    """The class paths of those that can't serve."""
+    problems: Sequence[ConfigProblem] = ()
+    """Why they can't."""
+
+    @property
+    def catalogs(self) -> list[Path]:
+        """The files of the agents of those that were loaded."""
+        return [each.catalog for each in self.loaded if each.catalog is not None]
+
+
+def without_place(path: KeyPath, message: str, *, at_key: bool = False) -> ConfigProblem:
+    return ConfigProblem("settings", None, None, dotted(path), message)
+
+
+def load_applications(entries: Sequence[ApplicationEntry], problem_at: ProblemAt = without_place) -> Applications:
+    """The applications of the setting `applications`, then those that installed packages name.
+
+    `problem_at` tells the place of a problem in the settings. Blocks during the imports.
+    """
+    loaded: list[LoadedApplication] = []
+    refused: list[str] = []
+    problems: list[ConfigProblem] = []
+    for entry, problem_of in _found(entries, problem_at):
+        try:
+            found = _loaded(entry, [each.id for each in loaded], problem_of)
+        except ClassPathError as error:
+            found = [problem_of(("class_path",), str(error))]
+        if isinstance(found, LoadedApplication):
+            loaded.append(found)
+        else:
+            refused.append(entry.class_path)
+            problems += found
+    return Applications(loaded, refused, problems)
+
+
+def _found(entries: Sequence[ApplicationEntry], problem_at: ProblemAt) -> Iterator[tuple[ApplicationEntry, ProblemAt]]:
+    """The entries that are enabled, also of those that only a package names, and what tells the place of a problem."""
+    for index, entry in enumerate(entries):
+        if entry.enabled:
+            yield entry, _below(problem_at, ("applications", index))
+    named = {_spelled(entry.class_path) for entry in entries}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        if _spelled(point.value) not in named:
+            named.add(_spelled(point.value))
+            yield ApplicationEntry.model_construct(class_path=point.value), _of_entry_point(point)
+
+
+def _spelled(class_path: str) -> str:
+    return class_path.replace(":", ".").replace(" ", "")
+
+
+def _below(problem_at: ProblemAt, base: KeyPath) -> ProblemAt:
+    def problem(path: KeyPath, message: str, *, at_key: bool = False) -> ConfigProblem:
+        return problem_at((*base, *path), message, at_key=at_key)
+
+    return problem
+
+
+def _of_entry_point(point: EntryPoint) -> ProblemAt:
+    def problem(path: KeyPath, message: str, *, at_key: bool = False) -> ConfigProblem:
+        package = point.dist.name if point.dist is not None else "installed package"
+        return ConfigProblem(package, None, None, f"{GROUP}: {point.name}", message)
+
+    return problem
+
+
+def _loaded(
+    entry: ApplicationEntry, taken: Collection[str], problem_of: ProblemAt
+) -> LoadedApplication | list[ConfigProblem]:
+    """The application of the entry, or what is wrong with its settings. Raises ClassPathError."""
+    target = resolve(entry.class_path)
+    if not (isinstance(target, type) and issubclass(target, Application)):
+        raise ClassPathError("is no subclass of Application")
+    # Whatever is read of it may be code of the author.
+    with authors_code("reading what it declares"):
+        application_id = _declared(target, "id", _ID, "lower-case letters, digits and '-', at most 32")
+        title = _declared(target, "title", _TITLE, "a text of at most 100 characters")
+        version = _declared(target, "version", _VERSION, "a text of at most 50 characters without spaces")
+        if application_id in taken:
+            raise ClassPathError(f"the id {application_id!r} is taken by another application")
+        try:
+            settings = target.Settings.model_validate(entry.settings)
+        except ValidationError as error:
+            return validation_problems(error, target.Settings, problem_of, ("settings",))
+        application = target(settings)
+        calls = declared_calls(application_id, application.calls())
+        openapi = _openapi(target, application_id, title, version, calls)
+        catalog = _catalog(target)
+    return LoadedApplication(entry.class_path, application_id, title, version, application, calls, openapi, catalog)
+
+
+def _declared(target: type[Application], name: str, form: re.Pattern[str], expected: str) -> str:
+    value = getattr(target, name, None)
+    if type(value) is not str or not form.fullmatch(value):
+        raise ClassPathError(f"the class needs {name!r}: {expected}")
+    return value
+
+
+def _catalog(target: type[Application]) -> Path | None:
+    if target.catalog is None:
+        return None
+    if type(target.catalog) is not str or not _FILE.fullmatch(target.catalog):
+        raise ClassPathError("'catalog' has to be the name of a file, such as 'agents_catalog.yaml'")
+    file = Path(inspect.getfile(target)).parent / target.catalog
+    if not file.is_file():
+        raise ClassPathError(f"there is no file {str(file)!r}, which its 'catalog' names")
+    return file
+
+
+def _openapi(
+    target: type[Application], application_id: str, title: str, version: str, calls: Sequence[DeclaredCall]
+) -> bytes:
+    description = inspect.getdoc(target) or title
+    info = {"title": title, "version": version, "description": description}
+    door = Door(application_id, (prefix_of(application_id),), description)
+    return orjson.dumps(document_of([call.operation for call in calls], info, [door]))

@@ -1,0 +1,37 @@
+"""docs/applications.md: its application is served as the page has it, and answers what the page shows."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from support.documents import DOCS, blocks
+from support.rest_client import plain_http
+from support.running_server import running_server
+
+from agentic_backend.hosting.loading import GROUP
+
+PAGE = DOCS / "applications.md"
+BLOCKS = {
+    language: [block.text for block in blocks(PAGE) if block.language == language]
+    for language in ("python", "yaml", "sh", "json", "toml")
+}
+
+
+async def test_the_first_application_answers_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [source], [settings], [call], [found, missing] = (BLOCKS[language] for language in ("python", "yaml", "sh", "json"))
+    (tmp_path / "house_words.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with running_server(tmp_path, settings=yaml.safe_load(settings)) as server, plain_http() as http:
+        url = call.split()[-1].replace("localhost:8000", server.address)
+        assert (await http.get(url)).json() == yaml.safe_load(found)
+        refused = (await http.get(url.replace("/run", "/walk"))).json()
+    refused["error"]["request_id"] = "…"
+    assert refused == yaml.safe_load(missing)
+
+
+def test_the_entry_point_is_the_one_that_is_read() -> None:
+    [text] = BLOCKS["toml"]
+    assert list(tomllib.loads(text)["project"]["entry-points"]) == [GROUP]

@@ -52,6 +52,29 @@ def with_another(entry_of: Callable[[list[Entry]], Entry]) -> Callable[[Site], A
     return inject
 
 
+STILLBORN = """
+from agentic_backend.application import Application
+
+class Stillborn(Application):
+    id, title, version = "stillborn", "Stillborn", "1"
+
+    async def start(self):
+        raise RuntimeError("no license")
+"""
+
+
+@asynccontextmanager
+async def unstartable_application(site: Site) -> AsyncIterator[None]:
+    (site.directory / "stillborn.py").write_text(STILLBORN)
+    site.environment["AGENTIC_APPLICATIONS"] = '[{"class_path": "stillborn:Stillborn"}]'
+    try:
+        await site.restart()
+        yield
+    finally:
+        del site.environment["AGENTIC_APPLICATIONS"]
+        await site.restart()
+
+
 @asynccontextmanager
 async def bad_reload(site: Site) -> AsyncIterator[None]:
     """SIGHUP while the catalog is no YAML; then SIGHUP with the good one."""
@@ -301,6 +324,18 @@ PROCESS_FAULTS = [
         log="catalog problem",
         fields={"problem": "no_such_module"},
         felt="The agent is missing; the others answer.",
+        ask=ASK,
+    ),
+    Fault(
+        name="application that can't start",
+        site="alone",
+        inject=unstartable_application,
+        alert="ApplicationDown",
+        panel=("agents.json", "Applications that do not serve"),
+        runbook="application failed",
+        log="application failed",
+        fields={"application": "^stillborn$", "step": "^start$", "error": "RuntimeError"},
+        felt="Its calls are refused; everything else goes on.",
         ask=ASK,
     ),
     Fault(

@@ -120,16 +120,19 @@ async def open_app(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
+        host = ApplicationHost(load_applications(settings.applications), kpi)
+        # They close after the exchanges that call them.
+        await stack.enter_async_context(host.started())
+        modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
         parts, authenticator = await _open_parts(
-            stack, settings, agents, models, store, kpi, policies, specs, drain, peers
+            stack, settings, agents, models, store, kpi, policies, modules, drain, peers
         )
         sessions = wire_sessions(parts)
         # Only one server uses a SQLite file, so all instances on it are known.
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator)
-        host = ApplicationHost(load_applications(settings.applications), kpi)
-        await stack.enter_async_context(host.started())
+        await stack.enter_async_context(host.doing_chores(parts.instance, store))
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
         yield App(

@@ -20,26 +20,45 @@ from agentic_backend.errors import (
     NotFound,
     RateLimited,
 )
+from agentic_backend.policy.hook_context import HookContext, Point
+from agentic_backend.policy.hook_result import (
+    CONTINUE,
+    Audit,
+    Extraction,
+    HookResult,
+    Modifications,
+    blocked,
+)
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.transports.rest.query_string import PageSize, Query
 
 __all__ = [
+    "CONTINUE",
     "Application",
     "ApplicationSettings",
     "ApplicationUnavailable",
+    "Audit",
     "BadFrame",
     "Call",
+    "Chore",
+    "Extraction",
     "Forbidden",
     "Frame",
+    "Hook",
+    "HookContext",
+    "HookResult",
     "LimitReached",
+    "Modifications",
     "NotFound",
     "PageSize",
+    "Point",
     "Query",
     "RateLimited",
     "User",
     "Value",
     "absent",
+    "blocked",
 ]
 
 
@@ -73,6 +92,40 @@ class Call:
     """How long the handler may take, in seconds, at most 600."""
 
 
+@dataclass(frozen=True)
+class Hook:
+    """What an application does at a point of sessions and exchanges, as a module does (docs/policy.md).
+
+    `work` is an async method, and is told the HookContext. It answers with a HookResult; CONTINUE changes nothing. Its
+    name is that of the hook. A hook that fails again and again is not called for a while.
+    """
+
+    point: Point
+    work: Callable[[HookContext], Awaitable[HookResult]]
+    _: KW_ONLY
+    all_agents: bool = False
+    """Whether it is called for all agents, or only for those that the application ships."""
+    timeout_s: float = 5
+    """How long it may take, in seconds, at most 60."""
+    on_failure: Literal["continue", "block"] = "continue"
+    """Whether a text that it failed to look at goes on, or is blocked."""
+    priority: int = 50
+    """From 1 to 99: hooks and modules run from the lowest to the highest."""
+
+
+@dataclass(frozen=True)
+class Chore:
+    """Work that comes back. Of several instances on one store one at a time does it, but for rare moments two."""
+
+    work: Callable[[], Awaitable[None]]
+    """An async method, whose name is the chore's."""
+    _: KW_ONLY
+    every_s: float
+    """How long it rests, in seconds, from 1 to 86,400."""
+    timeout_s: float = 30
+    """How long it may take, in seconds, at most 50."""
+
+
 class Application:
     """The base class of an application, which declares what it adds to a server.
 
@@ -85,6 +138,7 @@ class Application:
     title: ClassVar[str]
     """The name that people see."""
     version: ClassVar[str]
+    """Such as `1.0.0`."""
     Settings: ClassVar[type[ApplicationSettings]] = ApplicationSettings
     """The model of its settings."""
     catalog: ClassVar[str | None] = None
@@ -98,8 +152,16 @@ class Application:
         """Its REST calls."""
         return ()
 
+    def hooks(self) -> Sequence[Hook]:
+        """What it does at points of sessions and exchanges."""
+        return ()
+
+    def chores(self) -> Sequence[Chore]:
+        """Its work that comes back."""
+        return ()
+
     async def start(self) -> None:
-        """Open what it needs. Awaited once, before the server serves."""
+        """Open what it needs. Awaited once, beside the server, which refuses its calls until it has ended."""
 
     async def aclose(self) -> None:
         """Close what `start` opened. Awaited once, also after a `start` that failed."""

@@ -1,141 +1,28 @@
-"""ApplicationHost: starts the applications beside the server, calls them, and closes them.
+"""ApplicationHost: the applications of a server, started beside it, with what they add to it.
 
-Whatever an application does, also while it reads its input or its answer is rendered, ends as its answer, as a refusal
-of the server's own classes, or as ApplicationUnavailable. One that starts slowly holds nobody up.
+`open_app` owns it. An application that starts slowly holds nobody up.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
-from starlette.responses import Response
-
-from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
-from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden
-from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, prefix_of
-from agentic_backend.hosting.loading import Applications, LoadedApplication
+from agentic_backend.exchange.instance import Instance
+from agentic_backend.hosting.declared_work import DeclaredChore
+from agentic_backend.hosting.hosted_application import HostedApplication
+from agentic_backend.hosting.loading import Applications
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import is_cancelled, running
+from agentic_backend.policy.hooks.modules_file import ModuleSpec
+from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping
+from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
-from agentic_backend.transports.contract.contract_api import document_answer, document_response
-from agentic_backend.transports.rest.operation import Border, Operation
-
-log = logging.getLogger(__name__)
-
-_START_S, _CLOSE_S = 30.0, 2.0
-_MOST_ANSWER_BYTES = 16 * 1024 * 1024
-_LONGEST_TEXT = 1_000
-_LONGEST_RETRY_S = 3_600
-
-
-class HostedApplication:
-    def __init__(self, loaded: LoadedApplication, kpi: Kpi) -> None:
-        self.loaded = loaded
-        self.is_serving = False
-        """Whether it has started, and is not closed."""
-        self._kpi = kpi.applications
-        self._author: AuthorsCalls[Response | AgenticError | None] = AuthorsCalls(f"application:{loaded.id}")
-        self._show(is_serving=False)
-
-    @property
-    def view(self) -> ApplicationView:
-        loaded = self.loaded
-        path = prefix_of(loaded.id) + OPENAPI
-        return ApplicationView(id=loaded.id, title=loaded.title, version=loaded.version, openapi=path)
-
-    def operations(self) -> list[Operation]:
-        async def get_openapi() -> Response:
-            """The OpenAPI 3.1 document of the application's calls."""
-            return document_response(self.loaded.openapi)
-
-        calls = [replace(call.operation, border=self._border_of(call)) for call in self.loaded.calls]
-        answer = document_answer("An OpenAPI 3.1 document.")
-        return [*calls, Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)]
-
-    async def start(self) -> None:
-        """Start the application, and serve it if it could be."""
-        if await self._managed("start", self.loaded.application.start, _START_S):
-            self._show(is_serving=True)
-
-    async def aclose(self) -> None:
-        """Close what it has opened. One that fails or takes too long holds nobody up."""
-        self._show(is_serving=False)
-        await self._managed("close", self.loaded.application.aclose, _CLOSE_S)
-        await self._author.aclose(_CLOSE_S)
-
-    async def _managed(self, what: str, method: Callable[[], Awaitable[None]], timeout_s: float) -> bool:
-        """Whether a method of its lifetime has ended well."""
-
-        async def call() -> None:
-            await method()
-
-        try:
-            await self._author.result(call, timeout_s, {"application": self.loaded.id})
-        except CallFailed as error:
-            told = {"application": self.loaded.id, "step": what, "error": error.error, "where": error.where}
-            log.error("application failed", extra=told)
-            return False
-        return True
-
-    def _show(self, *, is_serving: bool) -> None:
-        self.is_serving = is_serving
-        self._kpi.up(self.loaded.id, is_up=is_serving)
-
-    def _border_of(self, declared: DeclaredCall) -> Border:
-        async def border(user: User, answered: Callable[[], Awaitable[Response]]) -> Response:
-            if not self.is_serving:
-                raise ApplicationUnavailable(f"The application '{self.loaded.title}' is not available.")
-            if declared.roles and not declared.roles & user.roles:
-                raise Forbidden(f"You may not make this call of the application '{self.loaded.title}'.")
-            fields = {"application": self.loaded.id, "operation": declared.operation.id, "user_id": user.id}
-            return await self._answer(answered, declared.timeout_s, fields)
-
-        return border
-
-    async def _answer(
-        self, answered: Callable[[], Awaitable[Response]], timeout_s: float, fields: Mapping[str, object]
-    ) -> Response:
-        async def call() -> Response | AgenticError | CallFailed:
-            try:
-                return _checked(await answered())
-            except AgenticError as error:
-                return _refusal(error)
-
-        try:
-            answer = await self._author.result(call, timeout_s, fields)
-        except CallFailed as error:
-            self._kpi.failed(self.loaded.id)
-            log.error("application failed", extra={**fields, "error": error.error, "where": error.where})
-            content = f"The application '{self.loaded.title}' has failed."
-            raise ApplicationUnavailable(content, retryable=error.was_away) from None
-        if isinstance(answer, AgenticError):
-            raise answer
-        assert answer is not None, "a call is answered"
-        return answer
-
-
-def _checked(response: Response) -> Response | CallFailed:
-    # What the server itself has made of a model; another Response could stream for ever.
-    if type(response) is not Response:
-        return CallFailed("InvalidAnswer")
-    return response if len(response.body) <= _MOST_ANSWER_BYTES else CallFailed("AnswerTooLarge")
-
-
-def _refusal(error: AgenticError) -> AgenticError | CallFailed:
-    """The refusal in values of the server's own. One that would tell the client to sign in again is none."""
-    known = type(error)
-    if known not in KNOWN_ERRORS or known.http_status == 401:
-        return CallFailed(known.__name__ if known in KNOWN_ERRORS else "UnknownError")
-    content = error.args[0] if error.args and type(error.args[0]) is str else known.default
-    retry_s = error.retry_after_s
-    is_time = type(retry_s) in (int, float) and retry_s is not None and 0 < retry_s <= _LONGEST_RETRY_S
-    return known(content[:_LONGEST_TEXT], retry_after_s=retry_s if is_time else None)
+from agentic_backend.transports.rest.operation import Operation
 
 
 class ApplicationHost:
     def __init__(self, applications: Applications, kpi: Kpi) -> None:
+        self._kpi = kpi
         self._hosted = [HostedApplication(loaded, kpi) for loaded in applications.loaded]
         for class_path in applications.refused:
             kpi.applications.up(class_path, is_up=False)
@@ -147,6 +34,10 @@ class ApplicationHost:
     def operations(self) -> list[Operation]:
         """The operations of all that were loaded; those of one that does not serve are refused."""
         return [operation for hosted in self._hosted for operation in hosted.operations()]
+
+    def modules(self) -> list[ModuleSpec]:
+        """The hooks of all, as modules."""
+        return [module for hosted in self._hosted for module in hosted.modules()]
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
@@ -160,3 +51,25 @@ class ApplicationHost:
                 start.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
+
+    @asynccontextmanager
+    async def doing_chores(self, instance: Instance, store: Store) -> AsyncIterator[None]:
+        """Do the chores of all while the context is open."""
+        async with AsyncExitStack() as stack:
+            for hosted in self._hosted:
+                for chore in hosted.loaded.chores:
+                    await stack.enter_async_context(running(self._do(hosted, chore, instance, store)))
+            yield
+
+    async def _do(self, hosted: HostedApplication, declared: DeclaredChore, instance: Instance, store: Store) -> None:
+        async def work(_: int) -> int:
+            await hosted.do(declared)
+            return 0
+
+        chore = Chore(declared.name, work)
+        housekeeping = Housekeeping(instance, store, self._kpi, every_s=declared.every_s)
+        while not is_cancelled():
+            await asyncio.sleep(declared.every_s)
+            # One that does not serve here leaves it to another instance.
+            if hosted.is_serving:
+                await housekeeping.do(chore)

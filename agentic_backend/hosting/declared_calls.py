@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NoReturn
@@ -132,9 +132,12 @@ def _keep(call: Call, rules: Mapping[str, bool]) -> None:
 
 def _refuse(call: Call, why: str) -> NoReturn:
     """Raises ClassPathError with the handler's line."""
-    function = inspect.unwrap(call.handler)
-    code = getattr(function, "__code__", None)
-    place = ""
-    if isinstance(code, CodeType):
-        place = f" at {shown_place(code.co_filename, code.co_firstlineno, code.co_name, full_path=True)}"
-    raise ClassPathError(f"the call {call.method!s} {call.path!s}{place}: {why}"[:500])
+    raise ClassPathError(f"the call {call.method!s} {call.path!s}{line_of(call.handler)}: {why}"[:500])
+
+
+def line_of(method: Callable[..., Any]) -> str:
+    """ " at" and the line of an author's method; empty if it has none."""
+    code = getattr(inspect.unwrap(method), "__code__", None)
+    if not isinstance(code, CodeType):
+        return ""
+    return f" at {shown_place(code.co_filename, code.co_firstlineno, code.co_name, full_path=True)}"

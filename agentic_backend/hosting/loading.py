@@ -17,9 +17,10 @@ from pydantic import ValidationError
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code, resolve
 from agentic_backend.application import Application
 from agentic_backend.config.topics.applications import ApplicationEntry
-from agentic_backend.config.yaml.located_yaml import ConfigProblem, KeyPath, dotted
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of
+from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
 from agentic_backend.transports.contract.doors import Door
 from agentic_backend.transports.contract.openapi import document_of
 
@@ -45,6 +46,10 @@ class LoadedApplication:
     """The OpenAPI document of its calls."""
     catalog: Path | None
     """The file of its agents."""
+    agents: Sequence[str]
+    """The ids of its agents."""
+    hooks: Sequence[DeclaredHook]
+    chores: Sequence[DeclaredChore]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,20 @@ def _loaded(
         calls = declared_calls(application_id, application.calls())
         openapi = _openapi(target, application_id, title, version, calls)
         catalog = _catalog(target)
-    return LoadedApplication(entry.class_path, application_id, title, version, application, calls, openapi, catalog)
+        hooks, chores = application.hooks(), application.chores()
+        return LoadedApplication(
+            class_path=entry.class_path,
+            id=application_id,
+            title=title,
+            version=version,
+            application=application,
+            calls=calls,
+            openapi=openapi,
+            catalog=catalog,
+            agents=_agents_of(catalog),
+            hooks=declared_hooks(application_id, hooks),
+            chores=declared_chores(application_id, chores),
+        )
 
 
 def _declared(target: type[Application], name: str, form: re.Pattern[str], expected: str) -> str:
@@ -158,6 +176,16 @@ def _catalog(target: type[Application]) -> Path | None:
     if not file.is_file():
         raise ClassPathError(f"there is no file {str(file)!r}, which its 'catalog' names")
     return file
+
+
+def _agents_of(catalog: Path | None) -> list[str]:
+    """The ids in the file, as far as it can be read: its faults are the catalog's."""
+    try:
+        entries = read_yaml(catalog).values.get("agents") if catalog is not None else None
+    except ConfigError:
+        return []
+    ids = [entry.get("id") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return [each for each in ids if isinstance(each, str)]
 
 
 def _openapi(

@@ -15,7 +15,7 @@ from support.hostile_applications import ACTS
 from support.rest_client import error_of, metric_at, plain_http, rest
 from support.running_server import RunningServer, running_server
 
-from agentic_backend.hosting import application_host
+from agentic_backend.hosting import hosted_application
 
 TERMS = {"ask": "What a person sends.", "run": "One execution of a graph."}
 HOSTILE = f"{hostile_applications.PATH}:"
@@ -27,7 +27,7 @@ def entry(class_path: str, **settings: Any) -> dict[str, Any]:
 
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
-    monkeypatch.setattr(application_host, "_CLOSE_S", 0.05)
+    monkeypatch.setattr(hosted_application, "_CLOSE_S", 0.05)
     applications = [
         entry(f"{HOSTILE}Unimportable"),
         entry(f"{HOSTILE}NeverStarts"),

@@ -29,8 +29,9 @@ do together: [agents.md](../agents.md).
 _PYTHON = """\
 # Python names for authors
 
-What an agent's code may import from the product, from its docstrings (`make reference`). Other names may change without
-notice. How they are used: [agents.md](../agents.md), and for tests [testing.md](../testing.md).
+What an agent's or an application's code may import from the product, from its docstrings (`make reference`). Other
+names may change without notice. How they are used: [agents.md](../agents.md), [applications.md](../applications.md), and
+for tests [testing.md](../testing.md).
 """
 
 _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -71,6 +72,23 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "agentic_backend.agents.parts": {"emit_parts": ()},
     "agentic_backend.agents.background": {"background": ()},
     "agentic_backend.agents.permissions": {"needs": ()},
+    "agentic_backend.application": {
+        "Application": (
+            "id",
+            "title",
+            "version",
+            "Settings",
+            "catalog",
+            "calls",
+            "hooks",
+            "chores",
+            "start",
+            "aclose",
+        ),
+        "Call": ("method", "path", "handler", "status", "errors", "roles", "timeout_s"),
+        "Hook": ("point", "work", "all_agents", "timeout_s", "on_failure", "priority"),
+        "Chore": ("work", "every_s", "timeout_s"),
+    },
     "agentic_backend.mcp.mcp_runtime": {"MCPRuntime": ("init", "get_tools", "aclose")},
 }
 """What the page tells, by module: functions, and classes with those of their members that are for authors."""

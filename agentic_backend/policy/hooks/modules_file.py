@@ -3,7 +3,7 @@
 Reading imports the authors' modules. Any problem stops the start: a safety module must not be left out by mistake.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -78,7 +78,8 @@ class ModuleSpec:
     """An entry whose class was imported, and whose settings its class has accepted."""
 
     entry: ModuleEntry
-    target: type[ChatModule]
+    target: Callable[[Any, Any], ChatModule]
+    """Makes the module of its settings and its services."""
     settings: BaseModel = field(repr=False)
     points: frozenset[Point]
 

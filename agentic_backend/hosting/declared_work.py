@@ -1,0 +1,102 @@
+"""The hooks and the chores that an application declares, checked."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.application import Chore, Hook
+from agentic_backend.hosting.declared_calls import line_of
+from agentic_backend.policy.hook_context import Point
+
+_MOST = 50
+_LONGEST_HOOK_S, _LONGEST_CHORE_S, _LONGEST_REST_S = 60, 50, 86_400
+
+Work = TypeVar("Work", Hook, Chore)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredHook:
+    """A hook whose declaration is sound."""
+
+    name: str
+    point: Point
+    work: Callable[..., Any]
+    all_agents: bool
+    timeout_s: float
+    on_failure: Literal["continue", "block"]
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredChore:
+    """A chore whose declaration is sound."""
+
+    name: str
+    work: Callable[..., Any]
+    every_s: float
+    timeout_s: float
+
+
+def declared_hooks(application_id: str, hooks: object) -> list[DeclaredHook]:
+    """The hooks that `Application.hooks` has answered. Raises ClassPathError."""
+    declared = []
+    for hook in _listed("hooks", hooks, Hook):
+        rules = {
+            "the point has to be a Point": type(hook.point) is Point,
+            f"timeout_s has to be more than 0 and at most {_LONGEST_HOOK_S}": 0 < hook.timeout_s <= _LONGEST_HOOK_S,
+            "on_failure has to be 'continue' or 'block'": hook.on_failure in ("continue", "block"),
+            "the priority has to be from 1 to 99": type(hook.priority) is int and 1 <= hook.priority <= 99,
+        }
+        _keep("hook", hook, rules)
+        name = f"{application_id}:{hook.work.__name__}"
+        declared.append(
+            DeclaredHook(
+                name,
+                hook.point,
+                hook.work,
+                bool(hook.all_agents),
+                float(hook.timeout_s),
+                hook.on_failure,
+                hook.priority,
+            )
+        )
+    _require_own_names("hook", [each.name for each in declared])
+    return declared
+
+
+def declared_chores(application_id: str, chores: object) -> list[DeclaredChore]:
+    """The chores that `Application.chores` has answered. Raises ClassPathError."""
+    declared = []
+    for chore in _listed("chores", chores, Chore):
+        rules = {
+            f"every_s has to be from 1 to {_LONGEST_REST_S}": 1 <= chore.every_s <= _LONGEST_REST_S,
+            f"timeout_s has to be more than 0 and at most {_LONGEST_CHORE_S}": 0 < chore.timeout_s <= _LONGEST_CHORE_S,
+        }
+        _keep("chore", chore, rules)
+        name = f"{application_id}:{chore.work.__name__}"
+        declared.append(DeclaredChore(name, chore.work, float(chore.every_s), float(chore.timeout_s)))
+    _require_own_names("chore", [each.name for each in declared])
+    return declared
+
+
+def _listed(what: str, found: object, kind: type[Work]) -> Sequence[Work]:
+    if not isinstance(found, list | tuple) or len(found) > _MOST or not all(isinstance(each, kind) for each in found):
+        raise ClassPathError(f"{what!r} has to answer a list of at most {_MOST} of class {kind.__name__}")
+    for each in found:
+        if not inspect.iscoroutinefunction(each.work):
+            raise ClassPathError(f"{what!r} has to answer with async methods, each as 'work'")
+    return found
+
+
+def _keep(what: str, work: Hook | Chore, rules: dict[str, bool]) -> None:
+    for rule, holds in rules.items():
+        if not holds:
+            raise ClassPathError(f"the {what} {work.work.__name__!r}{line_of(work.work)}: {rule}")
+
+
+def _require_own_names(what: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ClassPathError(f"two {what}s are the method {name.rpartition(':')[2]!r}")

@@ -1,0 +1,192 @@
+"""HostedApplication: one application, started, called and closed behind a border.
+
+Whatever it does, also while it reads its input or its answer is rendered, ends as its answer, as a refusal of the
+server's own classes, or as ApplicationUnavailable.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from starlette.responses import Response
+
+from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
+from agentic_backend.auth.user import User
+from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden
+from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, prefix_of
+from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
+from agentic_backend.hosting.loading import LoadedApplication
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
+from agentic_backend.policy.hook_context import HookContext
+from agentic_backend.policy.hook_result import HookResult
+from agentic_backend.policy.hooks.modules_file import ModuleEntry, ModuleSpec
+from agentic_backend.transports.calls.users.info_api import ApplicationView
+from agentic_backend.transports.contract.contract_api import document_answer, document_response
+from agentic_backend.transports.rest.operation import Border, Operation
+
+log = logging.getLogger(__name__)
+
+_START_S, _CLOSE_S = 30.0, 2.0
+_MOST_ANSWER_BYTES = 16 * 1024 * 1024
+_LONGEST_TEXT = 1_000
+_LONGEST_RETRY_S = 3_600
+
+
+class NotServing(Exception):
+    """The application has not started, or is closed."""
+
+
+class HostedApplication:
+    def __init__(self, loaded: LoadedApplication, kpi: Kpi) -> None:
+        self.loaded = loaded
+        self.is_serving = False
+        """Whether it has started, and is not closed."""
+        self._kpi = kpi.applications
+        name = f"application:{loaded.id}"
+        self._lifetime: AuthorsCalls[None] = AuthorsCalls(name)
+        self._calls: AuthorsCalls[Response | AgenticError] = AuthorsCalls(name)
+        self._chores: AuthorsCalls[None] = AuthorsCalls(name)
+        """Apart, so that calls that hang keep nothing from its end."""
+        self._show(is_serving=False)
+
+    @property
+    def view(self) -> ApplicationView:
+        loaded = self.loaded
+        path = prefix_of(loaded.id) + OPENAPI
+        return ApplicationView(id=loaded.id, title=loaded.title, version=loaded.version, openapi=path)
+
+    def operations(self) -> list[Operation]:
+        async def get_openapi() -> Response:
+            """The OpenAPI 3.1 document of the application's calls."""
+            return document_response(self.loaded.openapi)
+
+        calls = [replace(call.operation, border=self._border_of(call)) for call in self.loaded.calls]
+        answer = document_answer("An OpenAPI 3.1 document.")
+        return [*calls, Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)]
+
+    async def start(self) -> None:
+        """Start the application, and serve it if it could be."""
+        if await self._managed("start", self.loaded.application.start, _START_S):
+            self._show(is_serving=True)
+
+    async def aclose(self) -> None:
+        """Close what it has opened. One that fails or takes too long holds nobody up."""
+        self._show(is_serving=False)
+        await self._managed("close", self.loaded.application.aclose, _CLOSE_S)
+        for calls in (self._lifetime, self._calls, self._chores):
+            await calls.aclose(_CLOSE_S)
+
+    def modules(self) -> list[ModuleSpec]:
+        """Its hooks, as modules that are called like the others."""
+        agents = tuple(self.loaded.agents)
+        # Without agents of its own, an entry would be for all.
+        return [self._module(hook, agents) for hook in self.loaded.hooks if hook.all_agents or agents]
+
+    def _module(self, hook: DeclaredHook, agents: tuple[str, ...]) -> ModuleSpec:
+        # Its name has a colon, as that of no module has.
+        entry = ModuleEntry.model_construct(
+            name=hook.name,
+            class_path=self.loaded.class_path,
+            points=(hook.point,),
+            priority=hook.priority,
+            timeout_s=hook.timeout_s,
+            on_failure=hook.on_failure,
+            agents=() if hook.all_agents else agents,
+        )
+        return ModuleSpec(entry, partial(_HookModule, self, hook), ModuleSettings(), frozenset({hook.point}))
+
+    async def do(self, chore: DeclaredChore) -> None:
+        """Raises CallFailed."""
+
+        async def call() -> None:
+            await chore.work()
+
+        await self._chores.result(call, chore.timeout_s, {"application": self.loaded.id, "chore": chore.name})
+
+    async def _managed(self, what: str, method: Callable[[], Awaitable[None]], timeout_s: float) -> bool:
+        """Whether a method of its lifetime has ended well."""
+
+        async def call() -> None:
+            await method()
+
+        try:
+            await self._lifetime.result(call, timeout_s, {"application": self.loaded.id})
+        except CallFailed as error:
+            told = {"application": self.loaded.id, "step": what, "error": error.error, "where": error.where}
+            log.error("application failed", extra=told)
+            return False
+        return True
+
+    def _show(self, *, is_serving: bool) -> None:
+        self.is_serving = is_serving
+        self._kpi.up(self.loaded.id, is_up=is_serving)
+
+    def _border_of(self, declared: DeclaredCall) -> Border:
+        async def border(user: User, answered: Callable[[], Awaitable[Response]]) -> Response:
+            if not self.is_serving:
+                raise ApplicationUnavailable(f"The application '{self.loaded.title}' is not available.")
+            if declared.roles and not declared.roles & user.roles:
+                raise Forbidden(f"You may not make this call of the application '{self.loaded.title}'.")
+            fields = {"application": self.loaded.id, "operation": declared.operation.id, "user_id": user.id}
+            return await self._answer(answered, declared.timeout_s, fields)
+
+        return border
+
+    async def _answer(
+        self, answered: Callable[[], Awaitable[Response]], timeout_s: float, fields: Mapping[str, object]
+    ) -> Response:
+        async def call() -> Response | AgenticError | CallFailed:
+            try:
+                return _checked(await answered())
+            except AgenticError as error:
+                return _refusal(error)
+
+        try:
+            answer = await self._calls.result(call, timeout_s, fields)
+        except CallFailed as error:
+            self._kpi.failed(self.loaded.id)
+            log.error("application failed", extra={**fields, "error": error.error, "where": error.where})
+            content = f"The application '{self.loaded.title}' has failed."
+            raise ApplicationUnavailable(content, retryable=error.was_away) from None
+        if isinstance(answer, AgenticError):
+            raise answer
+        return answer
+
+
+def _checked(response: Response) -> Response | CallFailed:
+    # What the server itself has made of a model; another Response could stream for ever.
+    if type(response) is not Response:
+        return CallFailed("InvalidAnswer")
+    return response if len(response.body) <= _MOST_ANSWER_BYTES else CallFailed("AnswerTooLarge")
+
+
+def _refusal(error: AgenticError) -> AgenticError | CallFailed:
+    """The refusal in values of the server's own. One that would tell the client to sign in again is none."""
+    known = type(error)
+    if known not in KNOWN_ERRORS or known.http_status == 401:
+        return CallFailed(known.__name__ if known in KNOWN_ERRORS else "UnknownError")
+    content = error.args[0] if error.args and type(error.args[0]) is str else known.default
+    retry_s = error.retry_after_s
+    is_time = type(retry_s) in (int, float) and retry_s is not None and 0 < retry_s <= _LONGEST_RETRY_S
+    return known(content[:_LONGEST_TEXT], retry_after_s=retry_s if is_time else None)
+
+
+class _HookModule(ChatModule):
+    """A hook of an application, as a module."""
+
+    def __init__(
+        self, hosted: HostedApplication, hook: DeclaredHook, settings: ModuleSettings, services: ModuleServices
+    ) -> None:
+        super().__init__(settings, services)
+        self._hosted = hosted
+        self._hook = hook
+
+    async def _called(self, context: HookContext) -> HookResult:
+        if not self._hosted.is_serving:
+            raise NotServing
+        result: HookResult = await self._hook.work(context)
+        return result
+
+    session_start = session_end = on_message = before_ai = after_ai = tool_result = _called

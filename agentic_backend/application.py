@@ -163,5 +163,8 @@ class Application:
     async def start(self) -> None:
         """Open what it needs. Awaited once, beside the server, which refuses its calls until it has ended."""
 
+    async def check(self) -> None:
+        """Raise if something that it needs is not there. Awaited by `validate --deep`, after `start`."""
+
     async def aclose(self) -> None:
         """Close what `start` opened. Awaited once, also after a `start` that failed."""

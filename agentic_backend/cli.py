@@ -104,8 +104,8 @@ def _add_validate_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--deep",
         action="store_true",
-        help="also connect to the store, Redis, the realm, every model, MCP server and HTTP API; a model that "
-        "can't be looked up at its provider is called, which costs a few tokens",
+        help="also connect to the store, Redis, the realm, every model, MCP server and HTTP API, and ask each "
+        "application; a model that can't be looked up at its provider is called, which costs a few tokens",
     )
     command.add_argument(
         "--time-limit", dest="limit_s", type=_seconds, default=5.0, help="seconds for each connection of --deep; 5"

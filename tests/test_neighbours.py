@@ -122,6 +122,19 @@ async def test_each_neighbour_has_a_line(tmp_path: Path) -> None:
     assert lines[1].endswith("; check broadcast.url, and whether that Redis runs")
 
 
+async def test_each_application_is_started_asked_and_closed(tmp_path: Path) -> None:
+    paths = ["NeverStarts", "FailsToStart", "Unreachable"]
+    applications = [{"class_path": f"support.hostile_applications:{path}"} for path in paths]
+    settings = {"applications": [*applications, {"class_path": "support.glossary:Glossary"}]}
+    found = await checked(tmp_path, settings, faulty=True, limit_s=2)
+    said = {name.split()[1]: each["said"] for name, each in found.items() if name.startswith("application")}
+    assert said["never-starts"] == "start: timeout"
+    assert "start: SystemExit at " in said["fails-to-start"] and "hostile_applications.py:" in said["fails-to-start"]
+    assert "; close: KeyboardInterrupt" in said["fails-to-start"]
+    assert said["unreachable"].startswith("check: ConnectionRefusedError")
+    assert said["glossary"] == "version 1.2.0 starts, and has what it needs"
+
+
 async def test_a_problem_of_the_catalog_counts_more_than_a_neighbour(tmp_path: Path) -> None:
     settings = {"broadcast": {"url": f"redis://127.0.0.1:{free_port()}/0"}}
     found = await printed(tmp_path, settings, expected=2, agents=[ASSISTANT, {"id": "wrong", "class_path": "no:agent"}])

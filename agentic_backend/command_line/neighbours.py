@@ -21,6 +21,7 @@ from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.disclosure.exception_detail import text_of, type_of
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.disclosure.redaction import redact
+from agentic_backend.hosting.application_check import check_application
 from agentic_backend.loop.event_loop import command_loop
 from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.server.reload.configuration import Configuration
@@ -91,6 +92,8 @@ def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float
     operations = _named_operations(configuration)
     for api_id, api in sorted(settings.apis.items()):
         yield _Neighbour("api", api_id, partial(check_api, api_id, api, operations[api_id]))
+    for loaded in configuration.applications.loaded:
+        yield _Neighbour("application", loaded.id, partial(check_application, loaded, limit_s))
 
 
 def _redis(settings: Settings, limit_s: float) -> _Neighbour:

@@ -180,6 +180,16 @@ class NeverStarts(Application):
         await endless()
 
 
+class Unreachable(NeverStarts):
+    id = "unreachable"
+
+    async def start(self) -> None:
+        pass
+
+    async def check(self) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
 class FailsToStart(NeverStarts):
     id = "fails-to-start"
 

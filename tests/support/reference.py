@@ -30,8 +30,8 @@ _PYTHON = """\
 # Python names for authors
 
 What an agent's or an application's code may import from the product, from its docstrings (`make reference`). Other
-names may change without notice. How they are used: [agents.md](../agents.md), [applications.md](../applications.md), and
-for tests [testing.md](../testing.md).
+names may change without notice. How they are used: [agents.md](../agents.md), [applications.md](../applications.md),
+and for tests [testing.md](../testing.md).
 """
 
 _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -83,6 +83,7 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
             "hooks",
             "chores",
             "start",
+            "check",
             "aclose",
         ),
         "Call": ("method", "path", "handler", "status", "errors", "roles", "timeout_s"),

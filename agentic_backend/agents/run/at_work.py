@@ -40,6 +40,11 @@ def at_work(work: AtWork) -> Iterator[None]:
         _at_work.reset(token)
 
 
+def begin_work(work: AtWork) -> None:
+    """The task that calls this works for this agent to its end; so do the tasks that it makes."""
+    _at_work.set(work)
+
+
 @contextmanager
 def at_work_for(expert_id: str) -> Iterator[None]:
     """What runs inside works for an expert, in the exchange of its leader."""

@@ -10,7 +10,7 @@ from contextvars import Context
 from typing import Generic, TypeVar
 
 from agentic_backend.agents.models.provider_failures import is_outage
-from agentic_backend.agents.run.at_work import AtWork, at_work
+from agentic_backend.agents.run.at_work import AtWork, begin_work
 from agentic_backend.disclosure.exception_detail import place_of
 from agentic_backend.loop.loop_load import wait_served
 from agentic_backend.system_errors import system_words_of
@@ -84,13 +84,13 @@ class AuthorsCalls(Generic[T]):
         self, call: Callable[[], Awaitable[T | CallFailed]], log_fields: Mapping[str, object]
     ) -> T | CallFailed:
         """The answer, or the failure: a task that raises SystemExit would end the event loop."""
-        with at_work(AtWork(self._name, log_fields, lambda data: None)):
-            try:
-                return await call()
-            except asyncio.CancelledError:
-                raise
-            except BaseException as error:
-                return _failure_of(error)
+        begin_work(AtWork(self._name, log_fields, lambda data: None))
+        try:
+            return await call()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            return _failure_of(error)
 
 
 def _failure_of(error: BaseException) -> CallFailed:

@@ -125,7 +125,7 @@ async def open_app(
         await stack.enter_async_context(host.started())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
         parts, authenticator = await _open_parts(
-            stack, settings, agents, models, store, kpi, policies, modules, drain, peers
+            stack, settings, agents, models, store, kpi, policies, modules, host.instances, drain, peers
         )
         sessions = wire_sessions(parts)
         # Only one server uses a SQLite file, so all instances on it are known.
@@ -161,6 +161,7 @@ async def _open_parts(
     kpi: Kpi,
     policies: Policies,
     specs: Sequence[ModuleSpec],
+    applications: Mapping[str, object],
     drain: Drain,
     peers: Peers | None,
 ) -> tuple[ServerParts, Authenticator]:
@@ -205,6 +206,7 @@ async def _open_parts(
         modules=modules,
         tracing=tracing,
         turns=turns,
+        applications=applications,
     )
     return parts, authenticator
 

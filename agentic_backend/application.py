@@ -6,10 +6,11 @@ point group `agentic_backend.applications`. docs/applications.md shows how to wr
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
 from agentic_backend.errors import (
     AgenticError,
@@ -58,7 +59,9 @@ __all__ = [
     "User",
     "Value",
     "absent",
+    "application_of",
     "blocked",
+    "current_context",
 ]
 
 
@@ -126,6 +129,9 @@ class Chore:
     """How long it may take, in seconds, at most 50."""
 
 
+A = TypeVar("A", bound="Application")
+
+
 class Application:
     """The base class of an application, which declares what it adds to a server.
 
@@ -168,3 +174,19 @@ class Application:
 
     async def aclose(self) -> None:
         """Close what `start` opened. Awaited once, also after a `start` that failed."""
+
+
+def application_of(kind: type[A]) -> A:
+    """The application of this class that serves, for the tools, nodes and middleware of agents.
+
+    Raises ApplicationUnavailable if it does not serve, and LookupError outside of a run.
+    """
+    found = current_context().applications.get(class_path_of(kind))
+    if found is None:
+        raise ApplicationUnavailable(f"The application '{kind.title}' is not available.")
+    return cast(A, found)
+
+
+def class_path_of(kind: type[Application]) -> str:
+    # By its name: a reload imports modules of authors anew, and the application goes on.
+    return f"{kind.__module__}:{kind.__qualname__}"

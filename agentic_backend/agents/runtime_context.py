@@ -66,6 +66,8 @@ class RuntimeContext:
     """How many steps each graph of the run may take."""
     start_in_background: Callable[..., str] | None = field(default=None, repr=False)
     """Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server."""
+    applications: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """The applications that serve, by the class paths of their classes."""
     loop: asyncio.AbstractEventLoop | None = field(default_factory=running_loop, repr=False)
     """The server's event loop, where all that the context offers runs."""
 

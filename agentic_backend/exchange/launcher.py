@@ -22,8 +22,12 @@ log = logging.getLogger(__name__)
 
 
 class ExchangeLauncher:
-    def __init__(self, services: ExchangeServices, permissions: PermissionsSettings) -> None:
+    def __init__(
+        self, services: ExchangeServices, permissions: PermissionsSettings, applications: Mapping[str, object]
+    ) -> None:
         self._services = services
+        self._applications = applications
+        """See `RuntimeContext.applications`."""
         self._permissions = permissions
         """What the users with each role may do."""
 
@@ -48,6 +52,7 @@ class ExchangeLauncher:
             permissions=self._permissions_of(start, entries),
             filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
             start_in_background=self._services.background.start,
+            applications=self._applications,
         )
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from agentic_backend.application import class_path_of
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.declared_work import DeclaredChore
 from agentic_backend.hosting.hosted_application import HostedApplication
@@ -24,6 +25,8 @@ class ApplicationHost:
     def __init__(self, applications: Applications, kpi: Kpi) -> None:
         self._kpi = kpi
         self._hosted = [HostedApplication(loaded, kpi) for loaded in applications.loaded]
+        self.instances: dict[str, object] = {}
+        """Those that serve now, by the class paths of their classes."""
         for class_path in applications.refused:
             kpi.applications.up(class_path, is_up=False)
 
@@ -42,7 +45,7 @@ class ApplicationHost:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
         """Start the applications beside what goes on; leaving the context closes them."""
-        starts = [asyncio.create_task(hosted.start()) for hosted in self._hosted]
+        starts = [asyncio.create_task(self._start(hosted)) for hosted in self._hosted]
         try:
             yield
         finally:
@@ -50,7 +53,14 @@ class ApplicationHost:
             for start in starts:
                 start.cancel()
             await asyncio.gather(*starts, return_exceptions=True)
+            self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
+
+    async def _start(self, hosted: HostedApplication) -> None:
+        await hosted.start()
+        if hosted.is_serving:
+            application = hosted.loaded.application
+            self.instances[class_path_of(type(application))] = application
 
     @asynccontextmanager
     async def doing_chores(self, instance: Instance, store: Store) -> AsyncIterator[None]:

@@ -1,5 +1,6 @@
 """ServerParts: what the services of this package are built on. The composition root opens and closes them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -36,6 +37,8 @@ class ServerParts:
     tracing: Tracing
     turns: StreamTurns
     """What the streams of all models share the event loop by."""
+    applications: Mapping[str, object]
+    """The applications that serve, by the class paths of their classes."""
 
     def profiles(self) -> ChatProfiles:
         """The chat profiles that sessions and asks may name now."""

@@ -63,6 +63,36 @@ async def test_they_answer_beside_the_operators(tmp_path: Path, ship: Ship) -> N
             assert (await client.ask("words 3 0"))[-1]["status"] == "ok"
 
 
+COUNTER = """
+from langchain_core.tools import tool
+from agentic_backend.application import Application, application_of, current_context
+
+class It(Application):
+    id, title, version, catalog = "counter", "Counter", "1", "agents.yaml"
+
+    def __init__(self, settings):
+        self.counted = 0
+
+@tool
+async def count() -> str:
+    "Count."
+    it = application_of(It)
+    it.counted += 1
+    return f"{it.counted} for {current_context().user_id}"
+"""
+
+
+async def test_their_tools_find_the_application_that_serves(tmp_path: Path, ship: Ship) -> None:
+    path = ship("counter", {"id": "counter", "tools": ["shipped_counter:count"]})
+    (tmp_path / "shipped_counter" / "__init__.py").write_text(COUNTER)
+    settings = {"applications": [{"class_path": path}]}
+    async with running_server(tmp_path, settings=settings) as server, chat(server.address, token="dev:ann") as client:
+        for number in (1, 2):
+            final = (await client.ask("use the tool count with {}", agent_id="counter"))[-1]
+            results = [part for one in final["messages"] for part in one["parts"] if part["type"] == "tool_result"]
+            assert [result["content"] for result in results] == [f"{number} for ann"]
+
+
 def test_the_operator_changes_them_and_keeps_them_away(tmp_path: Path, ship: Ship) -> None:
     path = ship("many", entry("one", name="One"), entry("two"), entry("three"))
     own = [entry("own"), entry("one", name="Ours"), entry("two", enabled=False)]

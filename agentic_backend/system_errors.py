@@ -195,7 +195,7 @@ def system_words_in(causes: Iterable[BaseException]) -> list[str]:
 def raw_text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:
+    except BaseException:
         # The class is an author's.
         return ""
 

@@ -21,6 +21,7 @@ from agentic_backend.config.secret_files import read_secret_files
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.disclosure.known_secrets import secrets_in
+from agentic_backend.disclosure.redaction import redact
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.loop.event_loop import is_code_left
 from agentic_backend.policy.hooks.module_supervisor import CannotStartModule
@@ -131,12 +132,13 @@ def _validate(configuration: Configuration, options: argparse.Namespace) -> int:
         status = max(status, 2 if models.problems else 0)
         found = check_all(configuration, models, options.limit_s)
     if options.json:
+        # Those of an author's code may quote what it was given.
+        secrets = [*secrets_in(configuration.settings.model_dump()), *configuration.agents.secrets]
+        problems = [*configuration.agents.problems, *configuration.applications.problems]
         told = {
             "agents": [agent.settings.id for agent in configuration.agents.served()],
             "applications": [loaded.id for loaded in configuration.applications.loaded],
-            "problems": [
-                str(problem) for problem in [*configuration.agents.problems, *configuration.applications.problems]
-            ],
+            "problems": [redact(str(problem), secrets) for problem in problems],
             "neighbours": [each.as_json() for each in found],
         }
         print(json.dumps(told, indent=2))

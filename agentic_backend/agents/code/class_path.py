@@ -42,7 +42,12 @@ def authors_code(what: str) -> Iterator[None]:
         raise
     # An author's code may raise anything, or exit; other agents must still be served.
     except BaseException as error:
-        raise ClassPathError(_failed(what, error)) from error
+        try:
+            told = _failed(what, error)
+        except BaseException:
+            # What describes it is an author's too.
+            told = f"{what} failed"
+        raise ClassPathError(told) from error
 
 
 def resolve(class_path: str) -> object:

@@ -210,7 +210,10 @@ def _found(value: object, path: KeyPath, expectation: Schema) -> str:
         # Broken JSON from the environment, which may hold secrets.
         case str() if accepts(expectation, "object") or accepts(expectation, "array"):
             return "text"
-    if any(isinstance(part, str) and (looks_secret(part) or part in _SECRET_VALUES) for part in path):
+    is_secret = any(isinstance(part, str) and (looks_secret(part) or part in _SECRET_VALUES) for part in path)
+    # As pydantic declares a SecretStr; of a model that no schema tells of, nothing is known.
+    options = expectation.get("anyOf", [expectation])
+    if is_secret or not expectation or any(option.get("writeOnly") for option in options):
         return f"a value of type {type(value).__name__} (not shown)"
     if isinstance(value, str) and "://" in value and ("@" in value or "?" in value):
         # The user, the password or the query may be a secret.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agentic_backend.agents.catalog.catalog import AgentSettings
-from agentic_backend.agents.code.class_path import ClassPathError, import_also_from, resolve
+from agentic_backend.agents.code.class_path import ClassPathError, authors_code, import_also_from, resolve
 from agentic_backend.config.setting_types import ClassPath, Seconds
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.yaml.validation_problems import near_miss, rule_broken, validation_problems
@@ -149,10 +149,11 @@ def _spec_of(
 ) -> tuple[ModuleSpec | None, list[ConfigProblem]]:
     try:
         target = resolve(entry.class_path)
+        with authors_code("reading it"):
+            if not (isinstance(target, type) and issubclass(target, ChatModule)):
+                raise ClassPathError("is no subclass of ChatModule")
     except ClassPathError as error:
         return None, [document.problem((*place, "class_path"), str(error))]
-    if not (isinstance(target, type) and issubclass(target, ChatModule)):
-        return None, [document.problem((*place, "class_path"), "is no subclass of ChatModule")]
     has = frozenset(
         point for point, method in METHODS.items() if getattr(target, method) is not getattr(ChatModule, method)
     )

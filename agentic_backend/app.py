@@ -24,7 +24,7 @@ from agentic_backend.config.topics.page import PageSettings, load_logo
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.application_host import ApplicationHost
-from agentic_backend.hosting.loading import load_applications
+from agentic_backend.hosting.loading import NO_APPLICATIONS, Applications
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.blocked_loop import watched_loop
 from agentic_backend.loop.event_loop import event_loop_lag
@@ -98,6 +98,7 @@ async def open_app(
     port: int,
     drain: Drain,
     peers: Peers | None = None,
+    applications: Applications = NO_APPLICATIONS,
 ) -> AsyncIterator[App]:
     """Open and wire all parts for a public listener on `port`; leaving the context waits for running exchanges.
 
@@ -120,7 +121,7 @@ async def open_app(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
-        host = ApplicationHost(load_applications(settings.applications), kpi)
+        host = ApplicationHost(applications, kpi)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.started())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)

@@ -135,8 +135,8 @@ A = TypeVar("A", bound="Application")
 class Application:
     """The base class of an application, which declares what it adds to a server.
 
-    The server makes it when it reads its configuration, and again in each process that serves: `__init__` opens
-    nothing. Whatever it raises, wherever, keeps this application alone from serving.
+    The server makes it once, when it reads its configuration, before its workers: `__init__` opens nothing. Whatever it
+    raises, wherever, keeps this application alone from serving.
     """
 
     id: ClassVar[str]

@@ -4,8 +4,8 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType
-from typing import Any, NoReturn
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NoReturn, TypeGuard
 
 from agentic_backend import errors
 from agentic_backend.agents.code.class_path import ClassPathError
@@ -24,12 +24,13 @@ _PARTS = re.compile(r"\{([a-z0-9_]+)\}")
 _LONGEST_PATH = 200
 _MOST_CALLS = 200
 _LONGEST_TIMEOUT_S = 600
-_STATUSES = range(200, 300)
+# Of an answer with a body.
+_STATUSES = (200, 201, 202, 203)
 
 OPENAPI = "/openapi.json"
 """Where the server itself has the document of an application's calls. No call has such a path."""
 
-KNOWN_ERRORS = frozenset(
+KNOWN_ERRORS = tuple(
     each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, AgenticError)
 )
 """The server's own classes: a subclass of one may be anything."""
@@ -69,16 +70,18 @@ def declared_calls(application_id: str, calls: object) -> Sequence[DeclaredCall]
 def _declared(application_id: str, call: object) -> DeclaredCall:
     if not isinstance(call, Call):
         raise ClassPathError(f"'calls' has to answer calls, found a value of type {type(call).__name__}")
-    if not inspect.iscoroutinefunction(call.handler):
-        raise ClassPathError(f"the handler of {str(call.path)[:_LONGEST_PATH]!r} is no async method")
+    if not is_async_method(call.handler):
+        raise ClassPathError("the handler of a call is no async method")
     rules = {
-        f"the method has to be one of {', '.join(_METHODS)}": call.method in _METHODS,
+        f"the method has to be one of {', '.join(_METHODS)}": type(call.method) is str and call.method in _METHODS,
         "the path has to be like '/notes' or '/notes/{note}'": _is_path(call.path),
-        "the status has to be from 200 to 299": type(call.status) is int and call.status in _STATUSES,
-        f"timeout_s has to be more than 0 and at most {_LONGEST_TIMEOUT_S}": 0 < call.timeout_s <= _LONGEST_TIMEOUT_S,
-        "the roles have to be a set of texts": isinstance(call.roles, frozenset | set)
-        and all(isinstance(role, str) for role in call.roles),
-        "the errors have to be classes of the server": all(error in KNOWN_ERRORS for error in call.errors),
+        f"the status has to be one of {', '.join(map(str, _STATUSES))}": type(call.status) is int
+        and call.status in _STATUSES,
+        f"timeout_s has to be more than 0 and at most {_LONGEST_TIMEOUT_S}": is_number(call.timeout_s)
+        and 0 < call.timeout_s <= _LONGEST_TIMEOUT_S,
+        "the roles have to be a set of texts": type(call.roles) in (frozenset, set)
+        and all(type(role) is str for role in call.roles),
+        "the errors have to be classes of the server": all(_is_known(error) for error in call.errors),
     }
     _keep(call, rules)
     try:
@@ -119,8 +122,12 @@ def _is_subclass(found: Any, base: type) -> bool:
     return isinstance(found, type) and issubclass(found, base)
 
 
+def _is_known(error: object) -> bool:
+    return any(error is known for known in KNOWN_ERRORS)
+
+
 def _is_path(path: object) -> bool:
-    return isinstance(path, str) and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path) is not None
+    return type(path) is str and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path) is not None
 
 
 def _keep(call: Call, rules: Mapping[str, bool]) -> None:
@@ -133,6 +140,17 @@ def _keep(call: Call, rules: Mapping[str, bool]) -> None:
 def _refuse(call: Call, why: str) -> NoReturn:
     """Raises ClassPathError with the handler's line."""
     raise ClassPathError(f"the call {call.method!s} {call.path!s}{line_of(call.handler)}: {why}"[:500])
+
+
+# What is kept of a declaration is of Python's own types: others may answer differently each time they are asked.
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    return type(value) is int or type(value) is float
+
+
+def is_async_method(value: object) -> bool:
+    return isinstance(value, FunctionType | MethodType) and inspect.iscoroutinefunction(value)
 
 
 def line_of(method: Callable[..., Any]) -> str:

@@ -1,13 +1,12 @@
 """The hooks and the chores that an application declares, checked."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Chore, Hook
-from agentic_backend.hosting.declared_calls import line_of
+from agentic_backend.hosting.declared_calls import is_async_method, is_number, line_of
 from agentic_backend.policy.hook_context import Point
 
 _MOST = 50
@@ -45,8 +44,10 @@ def declared_hooks(application_id: str, hooks: object) -> list[DeclaredHook]:
     for hook in _listed("hooks", hooks, Hook):
         rules = {
             "the point has to be a Point": type(hook.point) is Point,
-            f"timeout_s has to be more than 0 and at most {_LONGEST_HOOK_S}": 0 < hook.timeout_s <= _LONGEST_HOOK_S,
-            "on_failure has to be 'continue' or 'block'": hook.on_failure in ("continue", "block"),
+            f"timeout_s has to be more than 0 and at most {_LONGEST_HOOK_S}": is_number(hook.timeout_s)
+            and 0 < hook.timeout_s <= _LONGEST_HOOK_S,
+            "on_failure has to be 'continue' or 'block'": type(hook.on_failure) is str
+            and hook.on_failure in ("continue", "block"),
             "the priority has to be from 1 to 99": type(hook.priority) is int and 1 <= hook.priority <= 99,
         }
         _keep("hook", hook, rules)
@@ -71,8 +72,10 @@ def declared_chores(application_id: str, chores: object) -> list[DeclaredChore]:
     declared = []
     for chore in _listed("chores", chores, Chore):
         rules = {
-            f"every_s has to be from 1 to {_LONGEST_REST_S}": 1 <= chore.every_s <= _LONGEST_REST_S,
-            f"timeout_s has to be more than 0 and at most {_LONGEST_CHORE_S}": 0 < chore.timeout_s <= _LONGEST_CHORE_S,
+            f"every_s has to be from 1 to {_LONGEST_REST_S}": is_number(chore.every_s)
+            and 1 <= chore.every_s <= _LONGEST_REST_S,
+            f"timeout_s has to be more than 0 and at most {_LONGEST_CHORE_S}": is_number(chore.timeout_s)
+            and 0 < chore.timeout_s <= _LONGEST_CHORE_S,
         }
         _keep("chore", chore, rules)
         name = f"{application_id}:{chore.work.__name__}"
@@ -85,7 +88,7 @@ def _listed(what: str, found: object, kind: type[Work]) -> Sequence[Work]:
     if not isinstance(found, list | tuple) or len(found) > _MOST or not all(isinstance(each, kind) for each in found):
         raise ClassPathError(f"{what!r} has to answer a list of at most {_MOST} of class {kind.__name__}")
     for each in found:
-        if not inspect.iscoroutinefunction(each.work):
+        if not is_async_method(each.work):
             raise ClassPathError(f"{what!r} has to answer with async methods, each as 'work'")
     return found
 

@@ -6,7 +6,6 @@ server's own classes, or as ApplicationUnavailable.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from starlette.responses import Response
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden
-from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, prefix_of
+from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi import Kpi
@@ -62,19 +61,19 @@ class HostedApplication:
             """The OpenAPI 3.1 document of the application's calls."""
             return document_response(self.loaded.openapi)
 
-        calls = [replace(call.operation, border=self._border_of(call)) for call in self.loaded.calls]
+        calls = [call.operation.behind(self._border_of(call)) for call in self.loaded.calls]
         answer = document_answer("An OpenAPI 3.1 document.")
         return [*calls, Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)]
 
     async def start(self) -> None:
         """Start the application, and serve it if it could be."""
-        if await self._managed("start", self.loaded.application.start, _START_S):
+        if await self._managed("start", lambda: self.loaded.application.start(), _START_S):
             self._show(is_serving=True)
 
     async def aclose(self) -> None:
         """Close what it has opened. One that fails or takes too long holds nobody up."""
         self._show(is_serving=False)
-        await self._managed("close", self.loaded.application.aclose, _CLOSE_S)
+        await self._managed("close", lambda: self.loaded.application.aclose(), _CLOSE_S)
         for calls in (self._lifetime, self._calls, self._chores):
             await calls.aclose(_CLOSE_S)
 
@@ -106,7 +105,7 @@ class HostedApplication:
         await self._chores.result(call, chore.timeout_s, {"application": self.loaded.id, "chore": chore.name})
 
     async def _managed(self, what: str, method: Callable[[], Awaitable[None]], timeout_s: float) -> bool:
-        """Whether a method of its lifetime has ended well."""
+        """Whether a method of its lifetime has ended well. To get it may run code of the author, too."""
 
         async def call() -> None:
             await method()
@@ -164,13 +163,15 @@ def _checked(response: Response) -> Response | CallFailed:
 
 def _refusal(error: AgenticError) -> AgenticError | CallFailed:
     """The refusal in values of the server's own. One that would tell the client to sign in again is none."""
-    known = type(error)
-    if known not in KNOWN_ERRORS or known.http_status == 401:
-        return CallFailed(known.__name__ if known in KNOWN_ERRORS else "UnknownError")
+    # By identity: an author's class may say that it equals anything.
+    known = next((each for each in KNOWN_ERRORS if each is type(error)), None)
+    if known is None or known.http_status == 401:
+        return CallFailed("UnknownError" if known is None else known.__name__)
     content = error.args[0] if error.args and type(error.args[0]) is str else known.default
+    told = content[:_LONGEST_TEXT].encode(errors="replace").decode()
     retry_s = error.retry_after_s
-    is_time = type(retry_s) in (int, float) and retry_s is not None and 0 < retry_s <= _LONGEST_RETRY_S
-    return known(content[:_LONGEST_TEXT], retry_after_s=retry_s if is_time else None)
+    is_time = is_number(retry_s) and 0 < retry_s <= _LONGEST_RETRY_S
+    return known(told, retry_after_s=retry_s if is_time else None)
 
 
 class _HookModule(ChatModule):

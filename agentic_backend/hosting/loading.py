@@ -5,6 +5,7 @@ names its place, and keeps it alone from serving.
 """
 
 import inspect
+import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,11 @@ from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, d
 from agentic_backend.transports.contract.doors import Door
 from agentic_backend.transports.contract.openapi import document_of
 
+log = logging.getLogger(__name__)
+
 GROUP = "agentic_backend.applications"
 """The group of entry points by which installed packages name their applications."""
+_MOST_OPENAPI_BYTES = 1024 * 1024
 _ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _TITLE = re.compile(r"[^\W_][^\x00-\x1f\x7f]{0,99}")
 _FILE = re.compile(r"[\w.-]{1,100}\.ya?ml")
@@ -66,12 +70,17 @@ class Applications:
         return [each.catalog for each in self.loaded if each.catalog is not None]
 
 
+NO_APPLICATIONS = Applications()
+
+
 def without_place(path: KeyPath, message: str, *, at_key: bool = False) -> ConfigProblem:
     return ConfigProblem("settings", None, None, dotted(path), message)
 
 
 def load_applications(entries: Sequence[ApplicationEntry], problem_at: ProblemAt = without_place) -> Applications:
     """The applications of the setting `applications`, then those that installed packages name.
+
+    Each is made here, once.
 
     `problem_at` tells the place of a problem in the settings. Blocks during the imports.
     """
@@ -97,10 +106,19 @@ def _found(entries: Sequence[ApplicationEntry], problem_at: ProblemAt) -> Iterat
         if entry.enabled:
             yield entry, _below(problem_at, ("applications", index))
     named = {_spelled(entry.class_path) for entry in entries}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in _installed():
         if _spelled(point.value) not in named:
             named.add(_spelled(point.value))
             yield ApplicationEntry.model_construct(class_path=point.value), _of_entry_point(point)
+
+
+def _installed() -> list[EntryPoint]:
+    try:
+        return sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    except Exception:
+        # The metadata of any package, whatever it is for, may be broken.
+        log.exception("entry points of packages can't be read")
+        return []
 
 
 def _spelled(class_path: str) -> str:
@@ -127,10 +145,10 @@ def _loaded(
 ) -> LoadedApplication | list[ConfigProblem]:
     """The application of the entry, or what is wrong with its settings. Raises ClassPathError."""
     target = resolve(entry.class_path)
-    if not (isinstance(target, type) and issubclass(target, Application)):
-        raise ClassPathError("is no subclass of Application")
     # Whatever is read of it may be code of the author.
     with authors_code("reading what it declares"):
+        if not (isinstance(target, type) and issubclass(target, Application)):
+            raise ClassPathError("is no subclass of Application")
         application_id = _declared(target, "id", _ID, "lower-case letters, digits and '-', at most 32")
         title = _declared(target, "title", _TITLE, "a text of at most 100 characters")
         version = _declared(target, "version", _VERSION, "a text of at most 50 characters without spaces")
@@ -194,4 +212,7 @@ def _openapi(
     description = inspect.getdoc(target) or title
     info = {"title": title, "version": version, "description": description}
     door = Door(application_id, (prefix_of(application_id),), description)
-    return orjson.dumps(document_of([call.operation for call in calls], info, [door]))
+    document = orjson.dumps(document_of([call.operation for call in calls], info, [door]))
+    if len(document) > _MOST_OPENAPI_BYTES:
+        raise ClassPathError(f"the OpenAPI document of its calls is larger than {_MOST_OPENAPI_BYTES} bytes")
+    return document

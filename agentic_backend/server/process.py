@@ -32,6 +32,7 @@ from agentic_backend.app import App, open_app
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
+from agentic_backend.hosting.loading import load_applications
 from agentic_backend.relay.drain import LONGEST_S, Drain
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.server.input.abortable_websocket import AbortableWebSocket
@@ -258,7 +259,9 @@ async def running(
         addresses = Addresses(address_of(public), address)
         servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
         settings = settings.model_copy(update={"mcp_servers": servers})
-        app = await stack.enter_async_context(open_app(settings, agents, models, public.getsockname()[1], drain, peers))
+        applications = load_applications(settings.applications) if reloads is None else reloads.applications
+        port = public.getsockname()[1]
+        app = await stack.enter_async_context(open_app(settings, agents, models, port, drain, peers, applications))
         if threads is not None:
             held, waiting = partial(busy_threads, threads), threads._work_queue.qsize
             app.kpi.process.blocking(settings.limits.max_running, held, waiting)

@@ -1,7 +1,7 @@
 """ServerParts: what the services of this package are built on. The composition root opens and closes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_factory import AgentFactory
 from agentic_backend.agents.agent_manager import AgentManager
@@ -37,7 +37,7 @@ class ServerParts:
     tracing: Tracing
     turns: StreamTurns
     """What the streams of all models share the event loop by."""
-    applications: Mapping[str, object]
+    applications: Mapping[str, object] = field(default_factory=dict)
     """The applications that serve, by the class paths of their classes."""
 
     def profiles(self) -> ChatProfiles:

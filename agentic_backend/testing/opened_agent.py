@@ -195,7 +195,8 @@ async def open_agent(
             )
         )
         hosts = [] if network else stack.enter_context(blocked_network())
-        async with open_app(served.settings, served.agents, served.models, 0, Drain()) as app:
+        opened = open_app(served.settings, served.agents, served.models, 0, Drain(), applications=served.applications)
+        async with opened as app:
             agents = served.settings.agents
             blocking_s = agents.blocking_s if "blocking_s" in agents.model_fields_set else BLOCKING_S
             yield OpenedAgent(app, served.agent_id, timeout_s, hosts, answer, blocking_s=blocking_s)

@@ -19,7 +19,7 @@ from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 from agentic_backend.config.loading import default_catalog, load_chat_profiles, load_settings
 from agentic_backend.config.settings import Settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
-from agentic_backend.hosting.loading import load_applications
+from agentic_backend.hosting.loading import Applications, load_applications
 
 AGENT_ID = "agent"
 """The id of an agent that a test gives itself."""
@@ -40,6 +40,7 @@ class ServedCatalog:
     agents: AgentManager
     models: ChatModels
     agent_id: str
+    applications: Applications
 
 
 @contextmanager
@@ -109,9 +110,9 @@ def _loaded(
     names = {DEFAULT, *settings.models, *models}
     servers = {OPERATIONS, *settings.mcp_servers}
     # A ConfigError, where no agent can be served, tells the problems as well as these do.
-    shipped = load_applications(settings.applications).catalogs
+    applications = load_applications(settings.applications)
     profiles = load_chat_profiles(settings)
-    agents = AgentManager.load(file, names, servers, profiles, settings.apis, shipped=shipped)
+    agents = AgentManager.load(file, names, servers, profiles, settings.apis, shipped=applications.catalogs)
     served = {agent.settings.id for agent in agents.served()}
     if agent_id not in served:
         absent = f"{file} serves no agent {agent_id!r}; there are: {', '.join(sorted(served))}"
@@ -119,7 +120,7 @@ def _loaded(
     if agent_id == AGENT_ID and agents.problems:
         raise CatalogProblems("\n".join(map(str, agents.problems)))
     named = {name for agent in agents.served() for name in agent.models}
-    return ServedCatalog(settings, agents, _models(settings, names | named, model, models), agent_id)
+    return ServedCatalog(settings, agents, _models(settings, names | named, model, models), agent_id, applications)
 
 
 def _models(

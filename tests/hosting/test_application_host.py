@@ -32,6 +32,11 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         entry(f"{HOSTILE}Unimportable"),
         entry(f"{HOSTILE}NeverStarts"),
         entry(f"{HOSTILE}FailsToStart"),
+        entry(f"{HOSTILE}TellsNothing"),
+        entry(f"{HOSTILE}classless"),
+        entry(f"{HOSTILE}OddMethod"),
+        entry(f"{HOSTILE}TwoFaced"),
+        entry(f"{HOSTILE}Deep"),
         entry(f"{HOSTILE}Hostile"),
         entry(glossary.PATH, terms=TERMS),
     ]
@@ -77,7 +82,7 @@ async def test_the_server_tells_of_those_that_serve(server: RunningServer) -> No
     async with rest(server) as client:
         told = (await client.get("/info")).json()["applications"]
     ours = {"id": "glossary", "title": "Glossary", "version": "1.2.0", "openapi": "/apps/glossary/openapi.json"}
-    assert [one["id"] for one in told] == ["hostile", "glossary"] and told[1] == ours
+    assert [one["id"] for one in told] == ["two-faced", "deep", "hostile", "glossary"] and told[-1] == ours
     async with apps(server, None) as client:
         document = (await client.get("/glossary/openapi.json")).json()
     validate(document)
@@ -95,7 +100,8 @@ async def test_whatever_a_call_does_ends_as_one_error(server: RunningServer, cap
     async with apps(server) as client:
         for act in ACTS:
             error = error_of(await client.post(f"/hostile/acts/{act}"))
-            assert (error["code"], error["retryable"]) == ("application_unavailable", act == "hang"), act
+            is_late = act in ("hang", "evil_future")
+            assert (error["code"], error["retryable"]) == ("application_unavailable", is_late), act
             assert (await client.get("/glossary/terms")).status_code == 200
     assert await metric_at(server.internal, 'chat_application_failures_total{application="hostile"}') == len(ACTS)
     lines = [vars(record) for record in caplog.records if record.message == "application failed"]
@@ -117,6 +123,7 @@ async def test_a_body_whose_checks_stop_the_process_stops_nothing(server: Runnin
     async with apps(server) as client:
         assert error_of(await client.post("/hostile/bodies", json={"word": "x"}))["code"] == "application_unavailable"
         assert error_of(await client.post("/hostile/bodies", json={"other": "x"}))["code"] == "bad_frame"
+        assert error_of(await client.get("/hostile/unprintable"))["code"] == "application_unavailable"
         large = await client.post("/hostile/bodies", content=b"x" * 5_000_000)
         assert error_of(large)["code"] == "message_too_large"
 
@@ -127,8 +134,24 @@ async def test_refusals_are_in_values_of_the_server(server: RunningServer) -> No
         assert (later.status_code, later.headers["retry-after"]) == (503, "7")
         assert error_of(later)["content"] == "Come back later."
         assert error_of(await client.post("/hostile/refusals/odd"))["content"] == "You have no access to this."
+        assert error_of(await client.post("/hostile/refusals/surrogate"))["content"] == "no ? such"
+        assert "retry-after" not in (await client.post("/hostile/refusals/odd_number")).headers
         long = await client.post("/hostile/refusals/long")
         assert len(error_of(long)["content"]) == 1_000 and "retry-after" not in long.headers
+
+
+async def test_what_a_call_does_to_its_user_stays_there(server: RunningServer) -> None:
+    async with apps(server, None) as client:
+        told = [(await client.post("/hostile/scopes")).json()["done"] for _ in range(2)]
+    assert told[0] == told[1] == "developer ['admin'] {}"
+
+
+async def test_an_answer_may_have_itself(server: RunningServer) -> None:
+    async with apps(server) as client:
+        tree = (await client.get("/hostile/tree")).json()
+        document = (await client.get("/hostile/openapi.json")).json()
+    assert tree == {"name": "root", "branches": [{"name": "leaf", "branches": []}]}
+    validate(document)
 
 
 async def test_those_that_do_not_start_refuse_and_hold_nobody_up(server: RunningServer) -> None:

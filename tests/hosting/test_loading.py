@@ -1,14 +1,16 @@
 """Which applications a server finds, and what keeps one from serving, with its place."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.glossary import PATH
+from support.glossary import PATH, Glossary
 from support.hostile_applications import Done
 
 from agentic_backend.application import Application, Call, Frame, User
 from agentic_backend.config.loading import load_layers
+from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.hosting.declared_calls import declared_calls
 from agentic_backend.hosting.loading import Applications, load_applications
 
@@ -149,6 +151,8 @@ WRONG = Wrong(None)
         (Call("GET", "/{x:path}", WRONG.good), "the path has to be like"),
         (Call("GET", "/openapi.json", WRONG.good), "the path has to be like"),
         (Call("GET", "/x", WRONG.good, status=302), "the status has to be"),
+        (Call("GET", "/x", WRONG.good, status=204), "the status has to be"),
+        (Call("GET", "/x", partial(WRONG.good)), "is no async method"),
         (Call("GET", "/x", WRONG.good, timeout_s=float("nan")), "timeout_s has to be"),
         (Call("GET", "/x", WRONG.good, timeout_s=601), "timeout_s has to be"),
         (Call("GET", "/x", WRONG.good, roles="editor"), "the roles have to be"),  # type: ignore[arg-type]
@@ -180,6 +184,27 @@ def test_two_calls_do_not_share_a_place_or_a_name() -> None:
 def test_calls_are_a_list_of_calls(calls: Any) -> None:
     with pytest.raises(Exception, match="'calls' has to answer"):
         declared_calls("wrong", calls)
+
+
+def test_a_document_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Glossary, "__doc__", "word " * 300_000)
+    [problem] = load_applications([ApplicationEntry(class_path=PATH)]).problems
+    assert "is larger than 1048576 bytes" in str(problem)
+
+
+def test_a_secret_of_the_settings_is_not_shown(tmp_path: Path) -> None:
+    for value in ("12345678", "[12345678]"):
+        text = f"applications: [{{class_path: '{HOSTILE}Guarded', settings: {{pin: {value}}}}}]"
+        [problem] = loaded(tmp_path, text).problems
+        assert "settings.pin" in str(problem) and "12345678" not in str(problem)
+
+
+def test_broken_metadata_of_packages_keeps_no_application_away(
+    tmp_path: Path, installed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed.write_bytes(b"[agentic_backend.applications]\nwords = \xff\xfe\n")
+    assert [one.id for one in loaded(tmp_path, f"applications: [{{class_path: '{PATH}'}}]").loaded] == ["glossary"]
+    assert "entry points of packages can't be read" in caplog.text
 
 
 def test_a_server_without_applications_imports_none() -> None:

@@ -11,6 +11,7 @@ from support.chat_client import chat, text_of
 from support.running_server import running_server
 
 from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.auth.user import User
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.hosting.loading import load_applications
 
@@ -100,6 +101,12 @@ def test_the_operator_changes_them_and_keeps_them_away(tmp_path: Path, ship: Shi
     assert ids(agents) == ["own", "one", "three"]
     assert agents.entry("one").settings.name == "Ours" and agents.problems == []
     assert "two" in agents.known_ids
+
+
+def test_none_of_them_becomes_the_default(tmp_path: Path, ship: Ship) -> None:
+    agents = manager(tmp_path, [entry("own")], ship("eager", entry("eager", default=True)))
+    user = User("ann", "Ann")
+    assert agents.get(None, user).settings.id == "own" and agents.problems == []
 
 
 def test_faults_of_one_harm_no_other(tmp_path: Path, ship: Ship) -> None:

@@ -1,6 +1,7 @@
 """The entries of the catalogs that applications ship, beside those of the operator's catalog."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agentic_backend.agents.catalog.catalog import AgentsCatalog, CatalogEntry, KnownNames, read_catalog
@@ -33,9 +34,16 @@ def with_shipped(
                     entry.problem(("id",), f"the id {entry.id!r} is taken by an agent of {taken[entry.id]}")
                 )
                 continue
-            entries.append(entry)
+            entries.append(_without_default(entry))
             taken[entry.id] = str(file)
     return entries, problems
+
+
+def _without_default(entry: CatalogEntry) -> CatalogEntry:
+    """The entry, which is no default: which agent answers by default is the operator's to say."""
+    if entry.settings is None or not entry.settings.default:
+        return entry
+    return replace(entry, settings=entry.settings.model_copy(update={"default": False}))
 
 
 def _is_of(problem: ConfigProblem, entries: Sequence[CatalogEntry]) -> bool:

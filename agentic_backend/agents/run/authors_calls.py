@@ -5,6 +5,7 @@ as a CallFailed.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 from typing import Generic, TypeVar
@@ -14,6 +15,8 @@ from agentic_backend.agents.run.at_work import AtWork, begin_work
 from agentic_backend.disclosure.exception_detail import place_of
 from agentic_backend.loop.loop_load import wait_served
 from agentic_backend.system_errors import system_words_of
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -56,14 +59,14 @@ class AuthorsCalls(Generic[T]):
         if len(self._given_up) >= _GIVEN_UP_AT_MOST:
             raise CallFailed(TOO_MANY, was_away=True)
         # In a task and a context of its own: nothing that it does to its task touches the caller's.
-        task = asyncio.create_task(self._guarded(call, log_fields), context=context)
+        task = asyncio.create_task(self._guarded(call, log_fields), name=self._name, context=context)
         try:
             await wait_served(task, timeout_s)
         finally:
             if not task.done():
                 self._given_up.add(task)
                 task.add_done_callback(self._given_up.discard)
-                task.cancel()
+                _cancel(task)
         if not task.done():
             raise CallFailed(TIMEOUT, was_away=True)
         if task.cancelled():
@@ -76,7 +79,7 @@ class AuthorsCalls(Generic[T]):
     async def aclose(self, timeout_s: float) -> None:
         """Cancel the calls that were given up, and wait for them, at most so long."""
         for task in self._given_up:
-            task.cancel()
+            _cancel(task)
         if self._given_up:
             await asyncio.wait(set(self._given_up), timeout=timeout_s)
 
@@ -91,6 +94,14 @@ class AuthorsCalls(Generic[T]):
             raise
         except BaseException as error:
             return _failure_of(error)
+
+
+def _cancel(task: asyncio.Task[object]) -> None:
+    try:
+        task.cancel()
+    except BaseException:
+        # What the task waits for is told first, and may be the author's.
+        log.warning("call can't be cancelled", extra={"task": task.get_name()})
 
 
 def _failure_of(error: BaseException) -> CallFailed:

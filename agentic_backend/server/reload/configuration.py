@@ -122,7 +122,13 @@ class ConfigurationFiles:
             configuration = self._beside_database(read, running)
             known = {problem.message for problem in running.agents.problems}
             # An agent of the database that leads one that goes is not served; that is no mistake in the files.
-            own = [problem for problem in configuration.agents.problems if not is_of_database(problem)]
+            # Nor is one in a package: the operator's catalog is served all the same.
+            packages = {str(file) for file in running.applications.catalogs}
+            own = [
+                problem
+                for problem in configuration.agents.problems
+                if not is_of_database(problem) and problem.file not in packages
+            ]
             problems = [problem for problem in own if problem.message not in known]
             if problems:
                 raise CatalogRefused(problems)

@@ -18,6 +18,7 @@ from agentic_backend.agents.models.chat_models import ChatModels, ModelUnavailab
 from agentic_backend.app import App
 from agentic_backend.config.yaml.located_yaml import ConfigError
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.hosting.loading import Applications
 from agentic_backend.server.reload.configuration import CatalogRefused, Configuration, ConfigurationFiles, Reread
 from agentic_backend.server.reload.hangups import Hangups
 from agentic_backend.server.service_notify import ServiceNotify, Supervisor
@@ -102,6 +103,11 @@ class Reloads:
         """The signals that the latest reading has followed."""
         self.supervisor: Supervisor = ServiceNotify()
         """Told of each reload; set by the process that serves."""
+
+    @property
+    def applications(self) -> Applications:
+        """Those that were loaded at the start."""
+        return self._started_with.applications
 
     def catch_up(self) -> None:
         """Follow the signals that came before the server starts: in a worker, also those since its parent has read."""

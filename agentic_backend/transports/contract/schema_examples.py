@@ -100,6 +100,7 @@ _NAMED: dict[str, Any] = {
     "method": "GET",
     "path": "/agentic/v1/sessions",
 }
+_DEEPEST = 8
 _TIME = "2026-11-23T09:30:00.000000Z"
 _OF_TYPES: dict[str, Any] = {"string": "text", "number": 0.5, "boolean": True, "object": {}, "null": None}
 _PYTHON: dict[str, type] = {"string": str, "integer": int, "number": float, "object": dict, "array": list}
@@ -110,6 +111,8 @@ class SchemaExamples:
         """`components` are the schemas that others refer to."""
         self._components = components
         self._of_protocol = examples()
+        self._depth = 0
+        """In how many objects the one is that is made."""
 
     def of(self, schema: JsonSchemaValue, name: str = "") -> Any:
         """An example of the value of the property `name`. Of optional properties it has those with own examples."""
@@ -135,12 +138,19 @@ class SchemaExamples:
         return self._components[_name(schema)] if "$ref" in schema else schema
 
     def _of_object(self, schema: JsonSchemaValue) -> dict[str, Any]:
+        if self._depth >= _DEEPEST:
+            # It has itself, or is too large to be shown.
+            return {}
         required = schema.get("required", ())
-        return {
-            name: self.of(property, name)
-            for name, property in schema["properties"].items()
-            if name in required or "examples" in property
-        }
+        self._depth += 1
+        try:
+            return {
+                name: self.of(property, name)
+                for name, property in schema["properties"].items()
+                if name in required or "examples" in property
+            }
+        finally:
+            self._depth -= 1
 
     def _of_value(self, schema: JsonSchemaValue) -> Any:
         type_of = schema.get("type", "string")

@@ -9,6 +9,7 @@ docstring the description.
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Self, get_type_hints
@@ -152,11 +153,17 @@ class Operation:
         if self.public and "user" in self.types:
             raise TypeError(f"{self.id}: a public operation has no user")
 
-    @property
+    def behind(self, border: Border) -> Self:
+        """The same operation behind a border; nothing of its handler is read again, which may be others' code."""
+        copied = copy(self)
+        object.__setattr__(copied, "border", border)
+        return copied
+
+    @cached_property
     def id(self) -> str:
         return self.handler.__name__
 
-    @property
+    @cached_property
     def description(self) -> str:
         return inspect.cleandoc(self.handler.__doc__ or "")
 

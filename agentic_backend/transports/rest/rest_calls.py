@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.calls.admin.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
 from agentic_backend.transports.rest.operation import Operation
-from agentic_backend.transports.rest.rest_errors import json_response
+from agentic_backend.transports.rest.rest_errors import body_response, json_response
 from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
 from agentic_backend.transports.sse import EventStream
@@ -60,7 +61,8 @@ class OperationCall:
     async def _answered(self, request: Request, user: User | None, data: bytes) -> Response:
         with self._counted():
             given = self._input(request, user, data)
-        response = self._response(await self._operation.handler(**given))
+        answer = await self._operation.handler(**given)
+        response = self._response(answer) if self._operation.border is None else self._declared(answer)
         response.headers.update(self._operation.deprecation_headers)
         return response
 
@@ -74,6 +76,17 @@ class OperationCall:
             raise TypeError(f"{self._operation.id}: the handler has not answered what it declares")
         return answer
 
+    def _declared(self, answer: object) -> Response:
+        """The response to an answer that others' code has made: only what is declared, read by its declaration."""
+        declared = self._operation.answer_type
+        if declared is None and answer is None:
+            return Response(status_code=204)
+        if declared is None or not isinstance(answer, declared):
+            raise TypeError(f"{self._operation.id}: the handler has not answered what it declares")
+        # A warning would quote the value in the log.
+        body = declared.__pydantic_serializer__.to_json(answer, warnings="error")
+        return body_response(bytes(body), self._operation.status)
+
     def _counted(self) -> AbstractContextManager[None]:
         """Counts refused input."""
         label = self._operation.refused_as
@@ -84,7 +97,8 @@ class OperationCall:
         operation = self._operation
         given: dict[str, Any] = {name: request.path_params[name] for name in operation.path_parameters}
         if "user" in operation.types:
-            given["user"] = user
+            # Others' code gets its own: the scope of a user may be shared by many.
+            given["user"] = deepcopy(user) if operation.border is not None else user
         if "request" in operation.types:
             given["request"] = request
         if operation.query is not None:

@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 
 
 def json_response(body: Value, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(
-        body.__pydantic_serializer__.to_json(body),
-        status,
-        {"cache-control": "no-store", **(headers or {})},
-        media_type="application/json",
-    )
+    return body_response(body.__pydantic_serializer__.to_json(body), status, headers)
+
+
+def body_response(body: bytes, status: int, headers: dict[str, str] | None = None) -> Response:
+    """The response with a body of JSON."""
+    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, media_type="application/json")
 
 
 async def json_array_response(pages: AsyncIterator[Sequence[Value]], name: str | None = None) -> Response:

@@ -77,7 +77,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 @dataclass(frozen=True, slots=True)
 class App:
     """`public` and `internal`: the ASGI applications of the two listeners. `relay` holds the running exchanges,
-    `factory` their agents; `services` are what every transport uses.
+    `factory` their agents, `host` the applications; `services` are what every transport uses.
     """
 
     public: ASGIApp
@@ -88,6 +88,7 @@ class App:
     services: DoorServices
     store: Store
     database_agents: DatabaseAgents
+    host: ApplicationHost
 
 
 @asynccontextmanager
@@ -145,6 +146,7 @@ async def open_app(
             services=services,
             store=store,
             database_agents=sessions.database_agents,
+            host=host,
         )
 
 

@@ -1,7 +1,9 @@
 """docs/applications.md: its application is served as the page has it, and answers what the page shows."""
 
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,18 +20,32 @@ BLOCKS = {
 }
 
 
+def written(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the application's module, which is found from now on."""
+    monkeypatch.delitem(sys.modules, "house_words", raising=False)
+    (directory / "house_words.py").write_text(source)
+    monkeypatch.syspath_prepend(directory)
+
+
 async def test_the_first_application_answers_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [source], [settings], [call], [found, missing] = (BLOCKS[language] for language in ("python", "yaml", "sh", "json"))
-    (tmp_path / "house_words.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
+    [source, _], [settings], [call], [found, missing] = (BLOCKS[name] for name in ("python", "yaml", "sh", "json"))
+    written(source, tmp_path, monkeypatch)
     async with running_server(tmp_path, settings=yaml.safe_load(settings)) as server, plain_http() as http:
         url = call.split()[-1].replace("localhost:8000", server.address)
         assert (await http.get(url)).json() == yaml.safe_load(found)
         refused = (await http.get(url.replace("/run", "/walk"))).json()
     refused["error"]["request_id"] = "…"
     assert refused == yaml.safe_load(missing)
+
+
+async def test_its_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, test = BLOCKS["python"]
+    written(source, tmp_path, monkeypatch)
+    names: dict[str, Any] = {}
+    exec(test, names)
+    await names["test_a_term_has_its_meaning"]()
 
 
 def test_the_entry_point_is_the_one_that_is_read() -> None:

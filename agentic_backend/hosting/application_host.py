@@ -25,6 +25,7 @@ class ApplicationHost:
     def __init__(self, applications: Applications, kpi: Kpi) -> None:
         self._kpi = kpi
         self._hosted = [HostedApplication(loaded, kpi) for loaded in applications.loaded]
+        self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}
         """Those that serve now, by the class paths of their classes."""
         for class_path in applications.refused:
@@ -45,16 +46,20 @@ class ApplicationHost:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
         """Start the applications beside what goes on; leaving the context closes them."""
-        starts = [asyncio.create_task(self._start(hosted)) for hosted in self._hosted]
+        self._starts = [asyncio.create_task(self._start(hosted)) for hosted in self._hosted]
         try:
             yield
         finally:
             # A start that is cut short is closed like the others.
-            for start in starts:
+            for start in self._starts:
                 start.cancel()
-            await asyncio.gather(*starts, return_exceptions=True)
+            await self.have_started()
             self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
+
+    async def have_started(self) -> None:
+        """Wait until the start of each has ended, well or not."""
+        await asyncio.gather(*self._starts, return_exceptions=True)
 
     async def _start(self, hosted: HostedApplication) -> None:
         await hosted.start()

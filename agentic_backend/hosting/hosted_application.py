@@ -44,10 +44,10 @@ class HostedApplication:
         """Whether it has started, and is not closed."""
         self._kpi = kpi.applications
         name = f"application:{loaded.id}"
+        # Apart, so that calls that hang keep neither its chores nor its end from being called.
         self._lifetime: AuthorsCalls[None] = AuthorsCalls(name)
         self._calls: AuthorsCalls[Response | AgenticError] = AuthorsCalls(name)
         self._chores: AuthorsCalls[None] = AuthorsCalls(name)
-        """Apart, so that calls that hang keep nothing from its end."""
         self._show(is_serving=False)
 
     @property
@@ -138,9 +138,10 @@ class HostedApplication:
     ) -> Response:
         async def call() -> Response | AgenticError | CallFailed:
             try:
-                return _checked(await answered())
+                response = await answered()
             except AgenticError as error:
                 return _refusal(error)
+            return response if len(response.body) <= _MOST_ANSWER_BYTES else CallFailed("AnswerTooLarge")
 
         try:
             answer = await self._calls.result(call, timeout_s, fields)
@@ -152,13 +153,6 @@ class HostedApplication:
         if isinstance(answer, AgenticError):
             raise answer
         return answer
-
-
-def _checked(response: Response) -> Response | CallFailed:
-    # What the server itself has made of a model; another Response could stream for ever.
-    if type(response) is not Response:
-        return CallFailed("InvalidAnswer")
-    return response if len(response.body) <= _MOST_ANSWER_BYTES else CallFailed("AnswerTooLarge")
 
 
 def _refusal(error: AgenticError) -> AgenticError | CallFailed:

@@ -78,9 +78,7 @@ def without_place(path: KeyPath, message: str, *, at_key: bool = False) -> Confi
 
 
 def load_applications(entries: Sequence[ApplicationEntry], problem_at: ProblemAt = without_place) -> Applications:
-    """The applications of the setting `applications`, then those that installed packages name.
-
-    Each is made here, once.
+    """The applications of the setting `applications`, then those that installed packages name; each is made, once.
 
     `problem_at` tells the place of a problem in the settings. Blocks during the imports.
     """

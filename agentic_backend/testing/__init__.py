@@ -9,14 +9,16 @@ from agentic_backend.testing.agent_run import AgentRun, ToolUse
 from agentic_backend.testing.decisions import Answers, Approve, Edit, Reject, Unanswered
 from agentic_backend.testing.network import NetworkBlocked, blocked_network
 from agentic_backend.testing.opened_agent import OpenedAgent, open_agent, run_agent
+from agentic_backend.testing.opened_application import OpenedApplication, open_application
 from agentic_backend.testing.recorded_model import NotRecorded, RecordedModel
 from agentic_backend.testing.scripted_model import Call, ModelAsk, ScriptedModel, Turn, call
-from agentic_backend.testing.served_catalog import CatalogProblems
+from agentic_backend.testing.served_catalog import ApplicationProblems, CatalogProblems
 
 __all__ = [
     "AgentFault",
     "AgentRun",
     "Answers",
+    "ApplicationProblems",
     "Approve",
     "Call",
     "CatalogProblems",
@@ -25,6 +27,7 @@ __all__ = [
     "NetworkBlocked",
     "NotRecorded",
     "OpenedAgent",
+    "OpenedApplication",
     "RecordedModel",
     "Reject",
     "ScriptEnded",
@@ -36,5 +39,6 @@ __all__ = [
     "blocked_network",
     "call",
     "open_agent",
+    "open_application",
     "run_agent",
 ]

@@ -28,6 +28,10 @@ _OFFLINE = {"models": {DEFAULT: {"model": "offline", "options": {"words_per_seco
 _numbers = count(1)
 
 
+class ApplicationProblems(Exception):
+    """The application can't be served; the text has each problem as `validate` tells it."""
+
+
 class CatalogProblems(Exception):
     """The agent can't be served as its catalog entry says; the text has each problem as `validate` tells it."""
 
@@ -62,6 +66,30 @@ def served_catalog(
         return
     with _given(agent, entry or {}, directory) as file:
         yield _loaded(read, file, AGENT_ID, model, models or {})
+
+
+def served_application(
+    class_path: str, settings: Mapping[str, Any], directory: Path, store: str | None
+) -> ServedCatalog:
+    """An application as a server would serve it, with its own agents. Raises ApplicationProblems."""
+    entry = {"class_path": class_path, "settings": dict(settings)}
+    read = _settings({"applications": [entry]}, directory)
+    if store is not None:
+        read = read.model_copy(update={"store": read.store.model_copy(update={"url": store})})
+    applications = load_applications(read.applications)
+    if applications.problems:
+        raise ApplicationProblems("\n".join(map(str, applications.problems)))
+    file = directory / "agents_catalog.yaml"
+    file.write_text("agents: []\n")
+    servers = {OPERATIONS, *read.mcp_servers}
+    profiles, shipped = load_chat_profiles(read), applications.catalogs
+    agents = AgentManager.load(
+        file, read.models.keys(), servers, profiles, read.apis, may_be_empty=True, shipped=shipped
+    )
+    if agents.problems:
+        raise ApplicationProblems("\n".join(map(str, agents.problems)))
+    names = {DEFAULT, *read.models, *(name for agent in agents.served() for name in agent.models)}
+    return ServedCatalog(read, agents, _models(read, names, None, {}), "", applications)
 
 
 def _settings(given: Path | Mapping[str, Any] | None, directory: Path) -> Settings:

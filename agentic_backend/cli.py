@@ -37,6 +37,10 @@ def _imported(command: str) -> Callable[[argparse.Namespace], int]:
         from agentic_backend.new_agent.writing import new_agent
 
         return lambda options: new_agent(options.name, options.template, Path())
+    if command == "new-application":
+        from agentic_backend.new_agent.writing import new_application
+
+        return lambda options: new_application(options.name, Path())
     if command == "schema":
         from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 
@@ -67,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_new_agent_arguments(
         command("new-agent", "write an agent into this folder: its module, its catalog entry, and a test that passes")
     )
+    command(
+        "new-application", "write an application into this folder: its module, its entry in the settings, and a test"
+    ).add_argument("name", metavar="NAME", help="its id, such as house-words")
     add_eval_arguments(command("eval", "ask agents the questions of a file, and check what they do"))
     _add_migrate_arguments(
         command(

@@ -1,4 +1,4 @@
-"""AgentName: the name of a new agent, and what follows from it: its id, its module, its class, what people see."""
+"""AgentName: the name of a new agent or application, and what follows: its id, module and class, what people see."""
 
 import importlib.util
 import keyword
@@ -44,18 +44,21 @@ class AgentName:
         return re.sub("|".join(names), lambda found: names[found[0]], template)
 
 
-def named(text: str) -> AgentName:
-    """The name of an agent. Raises CannotWrite if it can't be the name of a module too, or YAML reads it otherwise."""
+def named(text: str, what: str = "an agent") -> AgentName:
+    """The name of a new agent, or of `what` it is.
+
+    Raises CannotWrite if it can't be the name of a module too, or YAML reads it otherwise.
+    """
     if not _PATTERN.fullmatch(text) or len(text) > _LONGEST:
         raise CannotWrite(
-            f"{text!r} is no name for an agent: expected at most {_LONGEST} small letters and digits that begin with a "
+            f"{text!r} is no name for {what}: expected at most {_LONGEST} small letters and digits that begin with a "
             "letter, with '-' or '_' between words, such as 'help-desk'"
         )
     name = AgentName(text)
     if keyword.iskeyword(name.module) or not isinstance(yaml.safe_load(text), str):
-        raise CannotWrite(f"{text!r} is no name for an agent: it is a word of Python or of YAML")
+        raise CannotWrite(f"{text!r} is no name for {what}: it is a word of Python or of YAML")
     if name.module == "conftest" or name.module.startswith("test_") or name.module.endswith("_test"):
-        raise CannotWrite(f"{text!r} is no name for an agent: pytest would take its module for tests")
+        raise CannotWrite(f"{text!r} is no name for {what}: pytest would take its module for tests")
     if importlib.util.find_spec(name.module) is not None:
-        raise CannotWrite(f"{text!r} is no name for an agent: there is a Python module {name.module!r} already")
+        raise CannotWrite(f"{text!r} is no name for {what}: there is a Python module {name.module!r} already")
     return name

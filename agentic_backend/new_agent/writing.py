@@ -1,8 +1,9 @@
-"""Writes a new agent into a folder. All is checked first; no file of a person's is replaced."""
+"""Writes a new agent, or a new application, into a folder. All is checked first; no file of a person's is replaced."""
 
 import contextlib
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +13,16 @@ import yaml
 
 from agentic_backend.agents.catalog.catalog_schema import catalog_schema
 from agentic_backend.config.yaml.located_yaml import ConfigError, read_yaml
-from agentic_backend.new_agent.agent_name import named
+from agentic_backend.new_agent.agent_name import AgentName, named
 from agentic_backend.new_agent.errors import CannotWrite
-from agentic_backend.new_agent.templates import TemplateName, rendered
+from agentic_backend.new_agent.templates import TemplateName, rendered, rendered_application
 from agentic_backend.new_agent.yaml_text import with_entries
 
 CATALOG = "agents_catalog.yaml"
 SCHEMA = "agents_catalog.schema.json"
 SETTINGS = "config/settings.yaml"
+# As the server has it.
+_APPLICATION_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _HEADER = f"# yaml-language-server: $schema={SCHEMA}\n"
 
 
@@ -38,20 +41,46 @@ def new_agent(text: str, template: TemplateName, folder: Path) -> int:
     except (CannotWrite, ConfigError, OSError) as error:
         print(f"No agent was written: {error}", file=sys.stderr)
         return 2
-    print(f"Wrote {', '.join(content.modules)}; added {name.id} to {' and '.join(changed)}.")
-    tests = " ".join(file for file in content.modules if file.startswith("test_"))
-    steps = [f"python -m pytest {tests}", "agentic-backend serve --reload"]
+    _say(name, content.modules, changed, "agentic-backend serve --reload")
+    return 0
+
+
+def new_application(text: str, folder: Path) -> int:
+    """Write the application that is named `text`, as `new_agent` does an agent."""
+    try:
+        name = named(text, "an application")
+        if not _APPLICATION_ID.fullmatch(name.id):
+            raise CannotWrite(f"{text!r} is no name for an application: expected at most 32 characters without '_'")
+        content = rendered_application(name)
+        for file in content.modules:
+            if (folder / file).exists():
+                raise CannotWrite(f"{file} is there already")
+        path, entries = folder / SETTINGS, content.entries
+        new = _extended(path, "applications", entries) if path.exists() else with_entries("", "applications", entries)
+        changed = {SETTINGS: new}
+        _write(folder, content.modules, changed)
+    except (CannotWrite, ConfigError, OSError) as error:
+        print(f"No application was written: {error}", file=sys.stderr)
+        return 2
+    _say(name, content.modules, changed, "agentic-backend serve")
+    return 0
+
+
+def _say(name: AgentName, modules: Mapping[str, str], changed: Mapping[str, str], serve: str) -> None:
+    """What was written, and what comes next."""
+    print(f"Wrote {', '.join(modules)}; added {name.id} to {' and '.join(changed)}.")
+    tests = " ".join(file for file in modules if file.startswith("test_"))
+    steps = [f"python -m pytest {tests}", serve]
     if importlib.util.find_spec("pytest") is None:
         # The server does without it.
         steps.insert(0, "pip install pytest")
     print("Next:", "\n      ".join(steps))
-    return 0
 
 
 def _write(folder: Path, modules: Mapping[str, str], changed: Mapping[str, str]) -> None:
     """Write all of it, or nothing. Raises OSError."""
     texts = {**modules, **changed}
-    if _HEADER in changed[CATALOG]:
+    if _HEADER in changed.get(CATALOG, ""):
         # Of this version, also where an earlier one has written it.
         texts[SCHEMA] = f"{json.dumps(catalog_schema(), indent=2, ensure_ascii=False)}\n"
     before: dict[Path, bytes | None] = {}

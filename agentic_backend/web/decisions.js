@@ -2,7 +2,7 @@
  * The user's decisions on what waits for them, shown at once and put back where the server refuses them.
  */
 
-import { decided, openApprovals, openKeys, payloadOf, requestKey, undecided } from "./client/approvals.js";
+import { decided, openKeys, payloadOf, requestKey, sentKeys, undecided } from "./client/approvals.js";
 import { RESTARTING } from "./client/asks.js";
 import { DecisionQueue } from "./client/decision-queue.js";
 import { isExact } from "./client/exact-json.js";
@@ -22,8 +22,10 @@ export class Decisions {
   /** Shows and sends `made`, `[{request, decision}]`, of which all counts or nothing; a second click does nothing. */
   decide(exchange, made) {
     const known = this.state.exchange(exchange.id);
-    const open = new Set(openApprovals(known).map(({ key }) => key));
-    if (!made.every(({ request }) => open.has(requestKey(request)))) return;
+    // As a replay begins, less is known than what the card shows: it is open still, for all that anybody knows.
+    const open = new Set([...openKeys(known), ...openKeys(exchange)]);
+    const isOpen = (key) => open.has(key) && !known.decisions[key];
+    if (!made.every(({ request }) => isOpen(requestKey(request)))) return;
     const frame = {
       type: "human_resume",
       session_id: this.state.now.sessionId,
@@ -54,7 +56,9 @@ export class Decisions {
     if (error.code === RESTARTING) return false;
     const { exchange_id: exchangeId, content } = error;
     const decisions = this.#queue.refused(error);
-    if (decisions) this.state.changeExchange(exchangeId, (known) => undecided(known, decisions.keys, content));
+    // A replay may have taken them for settled.
+    const keys = (known) => decisions?.keys ?? sentKeys(known);
+    if (exchangeId) this.state.changeExchange(exchangeId, (known) => undecided(known, keys(known), content));
     return true;
   }
 

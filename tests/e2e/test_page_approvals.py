@@ -24,6 +24,25 @@ NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 EMAIL = ("send_email", {"to": "ann@example.org", "body": "Hello Ann"})
 FILE = ("delete_file", {"path": "/tmp/old"})
 SENT = ("send_email", EMAIL[1] | {"copies": 1})
+CLICK_AS_A_REPLAY_BEGINS = """
+  const { get, set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+  const button = () => document.querySelector("[data-testid=approve]");
+  window.clicks = 0;
+  let before = Promise.resolve();
+  const heardInOrder = (hear) => (event) => {
+    before = before.then(async () => {
+      const begins = JSON.parse(event.data).type === "started";
+      while (begins && !button()) await new Promise((resolve) => setTimeout(resolve, 10));
+      hear(event);
+      // The page has heard it, and not shown it yet.
+      if (begins) button().click(), window.clicks++;
+    });
+  };
+  Object.defineProperty(WebSocket.prototype, "onmessage", {
+    get,
+    set(hear) { set.call(this, hear && heardInOrder(hear)); },
+  });
+"""
 HOLD_WHAT_IS_SENT = """() => {
   const { send } = WebSocket.prototype;
   const held = [];
@@ -445,6 +464,16 @@ async def test_the_list_marks_what_waits_for_its_user(page: ChatPage) -> None:
     await cards(page).get_by_test_id("approve").click()
     await page.ended()
     await expect(mark).to_have_count(0)
+
+
+async def test_a_click_at_the_moment_of_a_replay_counts(page: ChatPage) -> None:
+    await ask(page, "approving", calls(EMAIL))
+    await page.start_new_chat()
+    await page.tab.add_init_script(CLICK_AS_A_REPLAY_BEGINS)
+    await page.tab.reload()
+    await page.by("session-item").get_by_role("button").first.click()
+    await page.ended()
+    assert await page.tab.evaluate("window.clicks") == 1
 
 
 async def test_no_decision_is_sent_twice(page: ChatPage) -> None:

@@ -166,6 +166,16 @@ export const openKeys = (exchange) => new Set((exchange.awaiting?.requests ?? []
 export const openApprovals = (exchange) => approvals(exchange).filter(({ state }) => state === "open");
 
 /**
+ * The keys of what was decided here and the server has not taken yet.
+ *
+ * @param {Approvable} exchange
+ */
+export const sentKeys = (exchange) =>
+  approvals(exchange)
+    .filter(({ state }) => state === "sent")
+    .map(({ key }) => key);
+
+/**
  * The keys of what was settled and nobody here knows how.
  *
  * @param {Approvable} exchange

@@ -9,9 +9,9 @@ SOURCE ?= unknown
 LICENSES ?= NOASSERTION
 DATA ?= ./data
 BIN := .venv/bin
-# A lane is a process that runs whole files; all lanes share the services that tests start. One more than CI has cores:
+# A lane is a process that runs whole files; all lanes share the services that tests start. Two more than CI has cores:
 # most tests wait for a moment.
-LANES ?= 3
+LANES ?= 4
 # The lanes begin with the slowest folders, which tests/support/lanes.py names.
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
 SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_everything or mongodb or nginx or redis or typescript

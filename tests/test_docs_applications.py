@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,16 @@ BLOCKS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    sys.modules.pop("house_words", None)
+
+
 def written(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write the application's module, which is found from now on."""
-    monkeypatch.delitem(sys.modules, "house_words", raising=False)
     (directory / "house_words.py").write_text(source)
     monkeypatch.syspath_prepend(directory)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,16 @@ from agentic_backend.config.loading import load_settings
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working directory, whose modules no other test finds."""
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    sys.modules.pop("club_rules", None)
 
 
 def test_its_test_passes_and_so_does_ruff(folder: Path) -> None:
-    assert main(["new-application", "house-words"]) == 0
+    assert main(["new-application", "club-rules"]) == 0
     assert "1 passed" in run_pytest(folder)
     ruff = str(Path(sys.executable).with_name("ruff"))
     for arguments in (["check", "--isolated", "--select", "E,F,I,B,UP"], ["format", "--check"]):
@@ -32,17 +35,17 @@ def test_its_test_passes_and_so_does_ruff(folder: Path) -> None:
 async def test_a_server_serves_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "config").mkdir()
     (folder / "config" / "settings.yaml").write_text("# Ours.\nlog:\n  level: info\n")
-    assert main(["new-application", "house-words"]) == 0
+    assert main(["new-application", "club-rules"]) == 0
     text = (folder / "config" / "settings.yaml").read_text()
     assert text.startswith("# Ours.\nlog:\n  level: info\n")
     monkeypatch.syspath_prepend(folder)
     [entry] = load_settings(folder / "config" / "settings.yaml", {}).applications
     async with running_server(folder, settings={"applications": [entry.model_dump()]}) as server, plain_http() as http:
-        answer = await http.get(f"{server.address}/apps/house-words/greetings/Ann")
+        answer = await http.get(f"{server.address}/apps/club-rules/greetings/Ann")
     assert answer.json() == {"text": "Hello, Ann!"}
 
 
-@pytest.mark.parametrize("name", ["House", "house_words", "class", "json", "a" * 33, "test-it"])
+@pytest.mark.parametrize("name", ["House", "club_words", "class", "json", "a" * 33, "test-it"])
 def test_other_names_are_refused_and_nothing_is_written(
     folder: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +55,6 @@ def test_other_names_are_refused_and_nothing_is_written(
 
 
 def test_nothing_is_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "house_words.py").write_text("mine")
-    assert main(["new-application", "house-words"]) == 2
-    assert [path.name for path in folder.iterdir()] == ["house_words.py"]
+    (folder / "club_rules.py").write_text("mine")
+    assert main(["new-application", "club-rules"]) == 2
+    assert [path.name for path in folder.iterdir()] == ["club_rules.py"]

@@ -123,7 +123,7 @@ async def test_each_neighbour_has_a_line(tmp_path: Path) -> None:
 
 
 async def test_each_application_is_started_asked_and_closed(tmp_path: Path) -> None:
-    paths = ["NeverStarts", "FailsToStart", "Unreachable"]
+    paths = ["NeverStarts", "FailsToStart", "Unreachable", "TwoFaced"]
     applications = [{"class_path": f"support.hostile_applications:{path}"} for path in paths]
     settings = {"applications": [*applications, {"class_path": "support.glossary:Glossary"}]}
     found = await checked(tmp_path, settings, faulty=True, limit_s=2)
@@ -131,6 +131,7 @@ async def test_each_application_is_started_asked_and_closed(tmp_path: Path) -> N
     assert said["never-starts"] == "start: timeout"
     assert "start: SystemExit at " in said["fails-to-start"] and "hostile_applications.py:" in said["fails-to-start"]
     assert "; close: KeyboardInterrupt" in said["fails-to-start"]
+    assert said["two-faced"].startswith("close: SystemExit")
     assert said["unreachable"].startswith("check: ConnectionRefusedError")
     assert said["glossary"] == "version 1.2.0 starts, and has what it needs"
 

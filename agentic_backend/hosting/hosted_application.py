@@ -45,9 +45,9 @@ class HostedApplication:
         self._kpi = kpi.applications
         name = f"application:{loaded.id}"
         # Apart, so that calls that hang keep neither its chores nor its end from being called.
-        self._lifetime: AuthorsCalls[None] = AuthorsCalls(name)
-        self._calls: AuthorsCalls[Response | AgenticError] = AuthorsCalls(name)
-        self._chores: AuthorsCalls[None] = AuthorsCalls(name)
+        self._lifetime = AuthorsCalls(name)
+        self._calls = AuthorsCalls(name)
+        self._chores = AuthorsCalls(name)
         self._show(is_serving=False)
 
     @property
@@ -98,20 +98,12 @@ class HostedApplication:
 
     async def do(self, chore: DeclaredChore) -> None:
         """Raises CallFailed."""
-
-        async def call() -> None:
-            await chore.work()
-
-        await self._chores.result(call, chore.timeout_s, {"application": self.loaded.id, "chore": chore.name})
+        await self._chores.done(chore.work, chore.timeout_s, {"application": self.loaded.id, "chore": chore.name})
 
     async def _managed(self, what: str, method: Callable[[], Awaitable[None]], timeout_s: float) -> bool:
-        """Whether a method of its lifetime has ended well. To get it may run code of the author, too."""
-
-        async def call() -> None:
-            await method()
-
+        """Whether a method of its lifetime has ended well."""
         try:
-            await self._lifetime.result(call, timeout_s, {"application": self.loaded.id})
+            await self._lifetime.done(method, timeout_s, {"application": self.loaded.id})
         except CallFailed as error:
             told = {"application": self.loaded.id, "step": what, "error": error.error, "where": error.where}
             log.error("application failed", extra=told)
@@ -144,7 +136,7 @@ class HostedApplication:
             return response if len(response.body) <= _MOST_ANSWER_BYTES else CallFailed("AnswerTooLarge")
 
         try:
-            answer = await self._calls.result(call, timeout_s, fields)
+            answer: Response | AgenticError = await self._calls.result(call, timeout_s, fields)
         except CallFailed as error:
             self._kpi.failed(self.loaded.id)
             log.error("application failed", extra={**fields, "error": error.error, "where": error.where})

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from agentic_backend.agents.models.provider_failures import is_outage
 from agentic_backend.agents.run.at_work import AtWork, begin_work
@@ -38,7 +38,7 @@ class CallFailed(Exception):
         self.was_away = was_away
 
 
-class AuthorsCalls(Generic[T]):
+class AuthorsCalls:
     def __init__(self, name: str) -> None:
         """`name` is whose code it is, for the log of what blocks the loop."""
         self._name = name
@@ -75,6 +75,20 @@ class AuthorsCalls(Generic[T]):
         if isinstance(answer, CallFailed):
             raise answer
         return answer
+
+    async def done(
+        self, work: Callable[[], Awaitable[object]], timeout_s: float, log_fields: Mapping[str, object]
+    ) -> None:
+        """Await what `work` answers within `timeout_s` seconds, and drop it, as `result` does. Raises CallFailed.
+
+        What gets the author's method belongs into `work` too: it may be code of the author.
+        """
+
+        async def call() -> None:
+            await work()
+
+        # Whatever it holds, nothing is looked for in it.
+        await self.result(call, timeout_s, log_fields)
 
     async def aclose(self, timeout_s: float) -> None:
         """Cancel the calls that were given up, and wait for them, at most so long."""

@@ -66,7 +66,7 @@ class SupervisedModule:
         self._kpi = kpi
         self._circuits = {point: Circuits() for point in spec.points}
         """By point: where one method fails, another may work."""
-        self._author: AuthorsCalls[HookResult] = AuthorsCalls(f"module:{spec.entry.name}")
+        self._author = AuthorsCalls(f"module:{spec.entry.name}")
         self._calls = self._failures = self._blocks = 0
         self._took_s = 0.0
         self._last_error: tuple[str, datetime] | None = None

@@ -13,7 +13,7 @@ from agentic_backend.hosting.declared_work import DeclaredChore
 from agentic_backend.hosting.hosted_application import HostedApplication
 from agentic_backend.hosting.loading import Applications
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop.event_loop import is_cancelled, running
+from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.hooks.modules_file import ModuleSpec
 from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping
 from agentic_backend.stores.base import Store
@@ -73,18 +73,16 @@ class ApplicationHost:
         async with AsyncExitStack() as stack:
             for hosted in self._hosted:
                 for chore in hosted.loaded.chores:
-                    await stack.enter_async_context(running(self._do(hosted, chore, instance, store)))
+                    housekeeping = Housekeeping(
+                        instance, store, self._kpi, _chore_of(hosted, chore), every_s=chore.every_s
+                    )
+                    await stack.enter_async_context(running(housekeeping.run()))
             yield
 
-    async def _do(self, hosted: HostedApplication, declared: DeclaredChore, instance: Instance, store: Store) -> None:
-        async def work(_: int) -> int:
-            await hosted.do(declared)
-            return 0
 
-        chore = Chore(declared.name, work)
-        housekeeping = Housekeeping(instance, store, self._kpi, every_s=declared.every_s)
-        while not is_cancelled():
-            await asyncio.sleep(declared.every_s)
-            # One that does not serve here leaves it to another instance.
-            if hosted.is_serving:
-                await housekeeping.do(chore)
+def _chore_of(hosted: HostedApplication, declared: DeclaredChore) -> Chore:
+    async def work(_: int) -> int:
+        await hosted.do(declared)
+        return 0
+
+    return Chore(declared.name, work, lambda: hosted.is_serving)

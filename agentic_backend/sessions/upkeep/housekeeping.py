@@ -35,6 +35,8 @@ class Chore:
     """A bounded value: it is a label of the metrics."""
     work: Callable[[int], Awaitable[int]]
     """Does at most that many things; returns how many it has done. There are more to do if these are as many."""
+    can_be_done: Callable[[], bool] = lambda: True
+    """Whether this instance can do it now; else it claims nothing, and leaves it to another one."""
 
 
 class Housekeeping:
@@ -54,7 +56,8 @@ class Housekeeping:
         while not is_cancelled():
             await asyncio.sleep(self._every_s)
             for chore in self.chores:
-                await self.do(chore)
+                if chore.can_be_done():
+                    await self.do(chore)
 
     async def do(self, chore: Chore) -> None:
         """Do what there is to do of a chore, for a few batches at most, if no other instance has claimed it."""

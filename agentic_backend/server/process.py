@@ -32,7 +32,7 @@ from agentic_backend.app import App, open_app
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.experts.sentinel.operations import OPERATIONS, operations_settings
-from agentic_backend.hosting.loading import load_applications
+from agentic_backend.hosting.loading import NO_APPLICATIONS, Applications
 from agentic_backend.relay.drain import LONGEST_S, Drain
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.server.input.abortable_websocket import AbortableWebSocket
@@ -237,6 +237,7 @@ async def running(
     joint: Joint | None = None,
     peers: Peers | None = None,
     threads: ThreadPoolExecutor | None = None,
+    applications: Applications = NO_APPLICATIONS,
 ) -> AsyncIterator[Addresses]:
     """Run the server while the context is open; leaving it waits for running exchanges, unless `drain` is cut short.
 
@@ -259,7 +260,6 @@ async def running(
         addresses = Addresses(address_of(public), address)
         servers = {OPERATIONS: operations_settings(addresses.internal)} | settings.mcp_servers
         settings = settings.model_copy(update={"mcp_servers": servers})
-        applications = load_applications(settings.applications) if reloads is None else reloads.applications
         port = public.getsockname()[1]
         app = await stack.enter_async_context(open_app(settings, agents, models, port, drain, peers, applications))
         if threads is not None:
@@ -379,7 +379,7 @@ async def serve(
     # Agents' blocking code runs in threads. With two cores, asyncio's default is six threads for all exchanges.
     threads = ThreadPoolExecutor(settings.limits.max_running, thread_name_prefix=_THREADS)
     loop.set_default_executor(threads)
-    running_here = running(settings, agents, models, bound, drain, reloads, joint, peers, threads)
+    running_here = running(settings, agents, models, bound, drain, reloads, joint, peers, threads, reloads.applications)
     async with told_alive(supervisor), running_here as addresses:
         inside = f", metrics and health at {addresses.internal}" if addresses.internal else ""
         # One write, so that the lines of several workers don't mix. The disk behind it may be full.

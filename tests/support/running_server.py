@@ -13,7 +13,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.config.loading import load_chat_profiles, load_settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
-from agentic_backend.hosting.loading import load_applications
+from agentic_backend.hosting.loading import NO_APPLICATIONS, load_applications
 from agentic_backend.server.process import running
 
 FAST = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0}}}}
@@ -50,11 +50,14 @@ async def running_server(
     catalog.write_text(_yaml({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
     servers = {OPERATIONS, *loaded.mcp_servers}
-    shipped = load_applications(loaded.applications).catalogs
+    # To look through all installed packages would be a sixth of what a server's start costs.
+    applications = load_applications(loaded.applications) if loaded.applications else NO_APPLICATIONS
     profiles = load_chat_profiles(loaded)
-    manager = AgentManager.load(catalog, loaded.models.keys(), servers, profiles, loaded.apis, shipped=shipped)
+    manager = AgentManager.load(
+        catalog, loaded.models.keys(), servers, profiles, loaded.apis, shipped=applications.catalogs
+    )
     models = load_models(loaded.models, loaded.openai_model, fast_streams=loaded.fast_streams)
-    async with running(loaded, manager, models, bound) as addresses:
+    async with running(loaded, manager, models, bound, applications=applications) as addresses:
         assert addresses.internal is not None
         yield RunningServer(addresses.public, addresses.internal, data)
 

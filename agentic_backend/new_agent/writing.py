@@ -31,9 +31,7 @@ def new_agent(text: str, template: TemplateName, folder: Path) -> int:
     try:
         name = named(text)
         content = rendered(template, name)
-        for file in content.modules:
-            if (folder / file).exists():
-                raise CannotWrite(f"{file} is there already")
+        _require_new(folder, content.modules)
         changed = {CATALOG: _catalog(folder / CATALOG, content.entries)}
         if content.mcp_servers:
             changed[SETTINGS] = _settings(folder / SETTINGS, content.mcp_servers)
@@ -52,12 +50,8 @@ def new_application(text: str, folder: Path) -> int:
         if not _APPLICATION_ID.fullmatch(name.id):
             raise CannotWrite(f"{text!r} is no name for an application: expected at most 32 characters without '_'")
         content = rendered_application(name)
-        for file in content.modules:
-            if (folder / file).exists():
-                raise CannotWrite(f"{file} is there already")
-        path, entries = folder / SETTINGS, content.entries
-        new = _extended(path, "applications", entries) if path.exists() else with_entries("", "applications", entries)
-        changed = {SETTINGS: new}
+        _require_new(folder, content.modules)
+        changed = {SETTINGS: _extended(folder / SETTINGS, "applications", content.entries)}
         _write(folder, content.modules, changed)
     except (CannotWrite, ConfigError, OSError) as error:
         print(f"No application was written: {error}", file=sys.stderr)
@@ -75,6 +69,12 @@ def _say(name: AgentName, modules: Mapping[str, str], changed: Mapping[str, str]
         # The server does without it.
         steps.insert(0, "pip install pytest")
     print("Next:", "\n      ".join(steps))
+
+
+def _require_new(folder: Path, modules: Mapping[str, str]) -> None:
+    for file in modules:
+        if (folder / file).exists():
+            raise CannotWrite(f"{file} is there already")
 
 
 def _write(folder: Path, modules: Mapping[str, str], changed: Mapping[str, str]) -> None:
@@ -120,9 +120,7 @@ def _catalog(path: Path, entries: str) -> str:
 
 def _settings(path: Path, servers: str) -> str:
     """The text of the settings with these MCP servers."""
-    if not path.exists():
-        return with_entries("", "mcp_servers", servers)
-    present = _items(path, "mcp_servers")
+    present = _items(path, "mcp_servers") if path.exists() else None
     for server in yaml.safe_load(servers):
         if isinstance(present, dict) and server in present:
             raise CannotWrite(f"{SETTINGS} has an MCP server {server!r} already")
@@ -135,7 +133,8 @@ def _items(path: Path, key: str) -> Any:
 
 
 def _extended(path: Path, key: str, entries: str) -> str:
+    """The text of the file, which need not be there, with these entries under `key`."""
     try:
-        return with_entries(path.read_text(encoding="utf-8"), key, entries)
+        return with_entries(path.read_text(encoding="utf-8") if path.exists() else "", key, entries)
     except CannotWrite as error:
         raise CannotWrite(f"{path.name}: {error}") from None

@@ -262,6 +262,13 @@ class ApplicationUnavailable(AgenticError):
     default = "The application is not available."
 
 
+class RecordConflict(AgenticError):
+    """A record of an application is not as a write expects it, or another one has its unique value."""
+
+    code, http_status, whose, retryable = "record_conflict", 409, "client", False
+    default = "This has been changed meanwhile, or is there already."
+
+
 class ModelError(AgenticError):
     """Not `retryable` if the provider refused the request itself, for a cause that has no class of its own."""
 

@@ -37,6 +37,7 @@ CONTRACT = {
     "too_many_runs": (429, "client", True),
     "overloaded": (503, "internal", True),
     "application_unavailable": (503, "external", True),
+    "record_conflict": (409, "client", False),
     "agent_unavailable": (503, "external", True),
     "model_error": (502, "external", True),
     "model_timeout": (504, "external", True),

@@ -21,6 +21,7 @@ from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.messages import ExchangeStatus, SessionState, TokenUsage
 from agentic_backend.stores.cursors import cursor_at, place_of
 from agentic_backend.stores.protocol.agent_versions import AgentVersionStore
+from agentic_backend.stores.protocol.application_records import ApplicationRecordStore
 from agentic_backend.stores.protocol.attachments import AttachmentStore
 from agentic_backend.stores.protocol.branches import BranchStore
 from agentic_backend.stores.protocol.chores import ChoreStore
@@ -194,6 +195,7 @@ def took_too_long() -> RateLimited:
 class Store(
     InstanceStore,
     ItemStore,
+    ApplicationRecordStore,
     AttachmentStore,
     MessageStore,
     MessageSearchStore,

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from agentic_backend.protocol.parts import text_of
 from agentic_backend.stores.columns import Column, columns_of
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord
+from agentic_backend.stores.protocol.application_records import INDEXES, UNIQUE_INDEXES, ApplicationRecord
 from agentic_backend.stores.protocol.partials import PartialPiece
 from agentic_backend.stores.protocol.trail import (
     ActivityRecord,
@@ -52,7 +53,8 @@ class Table(Generic[R]):
 
     `key` are the unique columns: one, or `session_id` and `order`. `order` is the column that pages are sorted by; it
     is unique, among the rows of one session if they belong to one. Rows `of_session` have a `session_id`, and are
-    deleted with their session. `indexes` are columns by the name of their index; a leading `-` means descending.
+    deleted with their session. `indexes` are columns by the name of their index; a leading `-` means descending. The
+    values of each of the columns `unique` are in one row only.
     `renamed` maps fields to columns with another name. `searched` makes columns that are only searched. `modern`
     upgrades a record that an older server has written. `label` is the name of the rows in reports. `user` is the column
     that says whose the rows are, which are deleted with all of the user's data. `time` is the column that says how old
@@ -69,6 +71,7 @@ class Table(Generic[R]):
         key: tuple[str, ...] = ("id",),
         order: str | None = None,
         indexes: Mapping[str, tuple[str, ...]] | None = None,
+        unique: tuple[str, ...] = (),
         user: str | None = None,
         time: str | None = None,
         renamed: Mapping[str, str] | None = None,
@@ -82,6 +85,7 @@ class Table(Generic[R]):
         self.key = key
         self.order = order or key[-1]
         self.indexes = dict(indexes or {})
+        self.unique = unique
         if of_session and not any(columns[0] == "session_id" for columns in (key, *self.indexes.values())):
             self.indexes["by_session"] = ("session_id", self.order)
         self.user = user
@@ -230,6 +234,33 @@ PARTIAL_PIECES = Table(
 
 _Indexes = dict[str, tuple[str, ...]]
 
+_OF_RECORDS: _Indexes = {
+    **{f"by_index_{number}": (f"index_{number}", "id") for number in range(1, INDEXES + 1)},
+    "by_version": ("kind", "-version", "layout"),
+    "by_age": ("kind", "updated_at"),
+    "by_user": ("user_id", "id"),
+}
+_UNIQUE_OF_RECORDS = tuple(f"unique_{number}" for number in range(1, UNIQUE_INDEXES + 1))
+
+APPLICATION_RECORDS = Table(
+    "application_records",
+    ApplicationRecord,
+    of_session=False,
+    label="records of applications",
+    user="user_id",
+    indexes=_OF_RECORDS,
+    unique=_UNIQUE_OF_RECORDS,
+)
+SESSION_APPLICATION_RECORDS = Table(
+    "session_application_records",
+    ApplicationRecord,
+    of_session=True,
+    label="records of applications in sessions",
+    user="user_id",
+    indexes=_OF_RECORDS,
+    unique=_UNIQUE_OF_RECORDS,
+)
+
 _BY_TIME: _Indexes = {"by_time": ("-at", "-id")}
 _OF_SESSION: _Indexes = _BY_TIME | {"by_session": ("session_id", "-at", "-id"), "by_user": ("user_id", "-at", "-id")}
 _BY_EXCHANGE: _Indexes = {"by_exchange": ("exchange_id", "-at", "-id")}
@@ -355,6 +386,8 @@ TABLES: list[Table[Any]] = [
     ITEMS,
     ATTACHMENTS,
     PARTIAL_PIECES,
+    APPLICATION_RECORDS,
+    SESSION_APPLICATION_RECORDS,
     *TRAIL.values(),
     AGENT_VERSIONS,
     DELETIONS,
@@ -369,6 +402,11 @@ OUTLIVE_USERS = (MODULE_ERRORS, ADMIN_READS, AGENT_VERSIONS, DELETIONS)
 def session_tables() -> list[Table[Any]]:
     """The tables whose rows are deleted with their session."""
     return [table for table in TABLES if table.of_session]
+
+
+def records_table(*, of_session: bool) -> Table[ApplicationRecord]:
+    """The table of the records of applications that belong to sessions, or of all others."""
+    return SESSION_APPLICATION_RECORDS if of_session else APPLICATION_RECORDS
 
 
 def is_trail(table: Table[Any]) -> bool:

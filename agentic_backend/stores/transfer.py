@@ -14,10 +14,12 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, KeptState
 from agentic_backend.stores.records import AttachmentRecord, AttachmentState, ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import (
+    APPLICATION_RECORDS,
     ATTACHMENTS,
     DELETIONS,
     EXCHANGES,
     PARTIAL_PIECES,
+    SESSION_APPLICATION_RECORDS,
     SESSIONS,
     TABLES,
     Table,
@@ -30,7 +32,7 @@ Place = str | int
 """A row's place in the pages: its value in the table's `order` column."""
 
 SESSIONS_PER_PAGE, ROWS_PER_PAGE = 50, 200
-_RARE = (ATTACHMENTS, PARTIAL_PIECES, DELETIONS)
+_RARE = (ATTACHMENTS, PARTIAL_PIECES, APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, DELETIONS)
 """Told of in reports only where there are some."""
 
 

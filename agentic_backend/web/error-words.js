@@ -39,6 +39,7 @@ const SENTENCES = {
   too_many_runs: "Too many answers are being written. Wait until one has ended.",
   overloaded: "The server has too much to do. Wait a moment.",
   application_unavailable: "The application is not available.",
+  record_conflict: "This has been changed meanwhile, or is there already.",
   agent_unavailable: "The agent could not be started.",
   model_error: "The language model failed.",
   model_timeout: "The language model did not answer in time.",

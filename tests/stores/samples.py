@@ -13,6 +13,7 @@ from agentic_backend.protocol.parts import TextPart, text_of
 from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, Pause, Store, Written
 from agentic_backend.stores.lineage import lineage_at
 from agentic_backend.stores.protocol.agent_versions import AgentVersionRecord, VersionAction, version_id
+from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordWrite
 from agentic_backend.stores.protocol.items import item_id
 from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS, Aggregation, KpiBucket, KpiQuery
 from agentic_backend.stores.protocol.partials import PartialPiece
@@ -293,3 +294,30 @@ def an_agent_version(
         enabled=version % 2 == 1,
         yaml=f"id: {agent_id}\n# größer {version}\n",
     )
+
+
+def a_record(key: str, owner: str = "ann", **fields: Any) -> ApplicationRecord:
+    """A new record of an application's kind `notes:note`; `minute` is when it was written."""
+    at = EPOCH + timedelta(minutes=fields.pop("minute", 0))
+    record_id = f"notes:note {owner} {key}"
+    values: dict[str, Any] = {
+        "id": record_id,
+        "kind": "notes:note",
+        "key": key,
+        "user_id": owner,
+        "session_id": None,
+        "created_at": at,
+        "updated_at": at,
+        "revision": 1,
+        "version": 1,
+        "layout": "a",
+        "value": {"text": key},
+        "unique_1": record_id,
+        "unique_2": record_id,
+    }
+    return ApplicationRecord(**{**values, **fields})
+
+
+def added(*records: ApplicationRecord, most: int = 1_000) -> list[RecordWrite]:
+    """The writes that insert these records."""
+    return [RecordWrite(record, most=most, among=record.id.removesuffix(record.key)) for record in records]

@@ -4,8 +4,10 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import cast, get_args
 
 import pytest
 from support import kpi_rows
@@ -13,6 +15,7 @@ from support import kpi_rows
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.stores.base import SessionChange, SessionQuery, cursor_after
 from agentic_backend.stores.cursors import cursor_at
+from agentic_backend.stores.protocol.application_records import Order, RecordQuery, RecordWrite
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.protocol.kpi_figures import Aggregation
 from agentic_backend.stores.protocol.message_search import MessageSearch
@@ -31,7 +34,9 @@ from tests.stores.samples import (
     a_partial,
     a_pause,
     a_piece,
+    a_record,
     a_session,
+    added,
     an_end,
     an_exchange,
     an_item,
@@ -129,11 +134,28 @@ async def use_everything(store: SqliteStore) -> None:
     await store.get_items(["absent"])
     await store.find_items(ItemQuery("ann", "a"))
     await store.item_namespaces("ann")
+    await use_application_records(store, session.id)
     await use_the_trail(store, session.id)
     await store.idle_sessions(SessionState.ACTIVE, EPOCH, 10)
     await store.reset_state(session.id)
     await store.complete_session(session.id, EPOCH)
     await store.delete_session(session.id)
+
+
+async def use_application_records(store: SqliteStore, session_id: str) -> None:
+    for place in (None, session_id):
+        record, of_session = a_record("k", session_id=place), place is not None
+        await store.write_application_records(added(record))
+        await store.write_application_records([RecordWrite(replace(record, revision=2))])
+        await store.write_application_records([RecordWrite(replace(record, revision=2), is_removal=True)])
+        await store.get_application_records([record.id], of_session=of_session)
+        for order in get_args(Order):
+            for after, descending in ((None, False), (("a", "b"), False), (("a", "b"), True)):
+                query = RecordQuery(order, "a", "b", of_session, after=after, descending=descending)
+                await store.find_application_records(query)
+        await store.outdated_application_records("notes:note", 2, "a", 10, of_session=of_session)
+        await store.delete_application_records("notes:note", EPOCH, 10, of_session=of_session)
+    await store.application_record_kinds()
 
 
 async def use_the_trail(store: SqliteStore, session_id: str) -> None:
@@ -172,6 +194,15 @@ async def test_no_statement_scans_a_table(store: SqliteStore, statements: list[s
             # Of the KPI records, `picked` are those that a user and a time have picked; a table of FTS5's is searched
             # by its own index; and the index of what isn't in that has little else.
             assert not line.startswith("SCAN") or line.startswith(_FEW) or "VIRTUAL TABLE INDEX" in line, (line, query)
+
+
+async def test_a_page_of_records_is_read_in_its_order(store: SqliteStore, statements: list[str], path: Path) -> None:
+    for order, named in (("index_1", "session_application_records_by_index_1"), ("id", "sqlite_autoindex")):
+        for after in (None, ("a", "b")):
+            query = RecordQuery(cast(Order, order), "a", "b", of_session=True, after=after, descending=True)
+            await store.find_application_records(query)
+            [line] = await plan_of(path, statements[-1])
+            assert line.startswith(f"SEARCH session_application_records USING INDEX {named}")
 
 
 @pytest.mark.parametrize("cursor", [None, cursor_after(a_session())], ids=["first", "next"])

@@ -18,7 +18,7 @@ from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.protocol.trail import TrailQuery
 from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.tables import SESSIONS, TABLES, TRAIL
+from agentic_backend.stores.tables import SESSIONS, TABLES, TRAIL, records_table
 from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
@@ -30,7 +30,9 @@ from tests.stores.samples import (
     a_kpi_query,
     a_pause,
     a_piece,
+    a_record,
     a_session,
+    added,
     an_agent_version,
     an_attachment,
     an_end,
@@ -83,6 +85,9 @@ async def fill(store: SqliteStore) -> None:
     await store.add_trail([record for number in range(6) for record in one_of_each(f"session {number}", minute=number)])
     await store.keep_deletion(UserDeletion(user_id="carol", at=EPOCH, until=EPOCH))
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
+    for number in range(4):
+        own = a_record(f"{number}", unique_1=f"u{number}"), a_record(f"{number}", "bob", session_id="session 2")
+        await store.write_application_records(added(own[0], replace(own[1], user_id="ann")))
     for number in (1, 2):
         await store.add_agent_versions([an_agent_version("a", number)], 10)
 
@@ -97,6 +102,7 @@ async def contents(store: Store) -> list[object]:
     told.append(await store.find_items(ItemQuery("ann")))
     told += [(await store.trail(TrailQuery(kind))).records for kind in TRAIL]
     told.append(await store.deletions())
+    told += [await store.page(records_table(of_session=each), None, 100) for each in (False, True)]
     for session in (await store.list_sessions(SessionQuery("ann"))).sessions:
         messages = await store.messages_after(session.id, -1, 1000)
         told += [session, messages, await store.last_exchanges(session.id, 2)]
@@ -114,6 +120,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
         done.found
         == done.there
         == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9, agent_versions=2, user_deletions=1)
+        + Counts(application_records=4, session_application_records=4)
         + Counts({table.name: 6 for table in TRAIL.values()})
         == await source.total()
     )
@@ -121,8 +128,11 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
     assert await contents(target) == await contents(source)
     totals = {total for _, total in reports}
     assert len(totals) == 1
-    assert totals.pop().startswith("7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items, 6 audits, ")
-    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 16
+    assert totals.pop().startswith(
+        "7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items, 4 records of applications, "
+        "4 records of applications in sessions, 6 audits, "
+    )
+    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 17
 
 
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:

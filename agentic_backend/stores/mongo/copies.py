@@ -10,6 +10,7 @@ from agentic_backend.stores.mongo.documents import (
     Database,
     Document,
     checkpoint_changes,
+    counted,
     document,
     is_too_large,
     record_in,
@@ -53,7 +54,7 @@ class Copies(Part):
 
     @operation
     async def total(self, database: Database) -> Counts:
-        return Counts({table.name: await database[table.name].count_documents({}) for table in TABLES})
+        return Counts({table.name: await database[table.name].count_documents(counted(table)) for table in TABLES})
 
     @operation
     async def clear_sessions(self, database: Database, session_ids: Sequence[str]) -> None:
@@ -95,7 +96,8 @@ class Copies(Part):
         among = {"$in": list(session_ids)}
         counts = {SESSIONS.name: await database["sessions"].count_documents({"_id": among})}
         for table in session_tables():
-            counts[table.name] = await database[table.name].count_documents({"session_id": among})
+            own = counted(table) | {"session_id": among}
+            counts[table.name] = await database[table.name].count_documents(own)
         return Counts(counts)
 
     @operation

@@ -12,6 +12,8 @@ A document is the row of its record (see tables), with a key of one column as `_
   rank then. It `counts` once the exchange's end does. If it doesn't and is not the `state_id`, a dead writer left it.
 - The contents of attachments are in GridFS: the collections `attachments.files` and `attachments.chunks`.
 - Pipelines aggregate a KPI record's `at`, `figures` and `groups`, since they can't read JSON texts.
+- A record of an application that a batch has prepared has the `batch`, and what becomes of it as `next`; one that the
+  batch inserts has the revision 0, and does not count (see application_records).
 - `last_write` is the token of the last write for a session's active exchange, and of an exchange's last pause, claim or
   end.
 
@@ -32,7 +34,16 @@ from agentic_backend.stores.base import Checkpoint, ExchangeEnd, Fence, KeptStat
 from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, SessionRecord
 from agentic_backend.stores.rows import Row, json_text, rfc3339
-from agentic_backend.stores.tables import EXCHANGES, KPI_RECORDS, MESSAGES, SESSIONS, TABLES, Table
+from agentic_backend.stores.tables import (
+    APPLICATION_RECORDS,
+    EXCHANGES,
+    KPI_RECORDS,
+    MESSAGES,
+    SESSION_APPLICATION_RECORDS,
+    SESSIONS,
+    TABLES,
+    Table,
+)
 
 R = TypeVar("R")
 Document = dict[str, Any]
@@ -40,6 +51,7 @@ Database = AsyncDatabase[Document]
 """PyMongo's; motor's has the same calls, except that only PyMongo's `aggregate` is awaited."""
 
 UNENDED = ["running", "awaiting_human"]
+OF_APPLICATIONS = (APPLICATION_RECORDS.name, SESSION_APPLICATION_RECORDS.name)
 WITHOUT_STATE = {"checkpoint": 0}
 NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None, "policy": None}
 # A document may have 16 MB; the other fields of an exchange need some of it.
@@ -69,6 +81,11 @@ def session_in(found: Mapping[str, Any] | None) -> SessionRecord | None:
 
 def stored_name(table: Table[Any], column: str) -> str:
     return "_id" if table.key == (column,) else column
+
+
+def counted(table: Table[Any]) -> Document:
+    """The conditions on documents of the table that count."""
+    return {"revision": {"$gt": 0}} if table.name in OF_APPLICATIONS else {}
 
 
 def asked_as(user_id: str, client_exchange_id: str) -> str:
@@ -110,6 +127,7 @@ _OWN: dict[str, Callable[[Any], Document]] = {
     EXCHANGES.name: _own_of_exchange,
     MESSAGES.name: lambda _: {"batch": None},
     KPI_RECORDS.name: _own_of_kpi,
+    **dict.fromkeys(OF_APPLICATIONS, lambda _: {"batch": None, "next": None}),
 }
 _OWN_INDEXES = [
     ("exchanges", [("asked_as", 1)], True),
@@ -128,6 +146,8 @@ def indexes() -> Iterator[tuple[str, list[tuple[str, int]], bool]]:
         for columns in table.indexes.values():
             keys = [(stored_name(table, column.removeprefix("-")), column.startswith("-")) for column in columns]
             yield table.name, [(column, -1 if is_descending else 1) for column, is_descending in keys], False
+        for column in table.unique:
+            yield table.name, [(column, 1)], True
     yield from _OWN_INDEXES
 
 

@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Any, TypeVar
 
-from agentic_backend.stores.mongo.documents import Database, Document, document, record_in, stored_name
+from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, counted, document, record_in, stored_name
 from agentic_backend.stores.mongo.operation_base import Part, operation
+from agentic_backend.stores.mongo.record_batches import settle_left
 from agentic_backend.stores.mongo.sessions.finishing import Finishing
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 from agentic_backend.stores.records import UserDeletion
@@ -28,9 +29,11 @@ class Users(Part):
         user_id: str | None = None,
     ) -> list[R]:
         await self.finishing.all()
+        if table.name in OF_APPLICATIONS:
+            await settle_left(database, self.now())
         order = stored_name(table, table.order)
         given = {"session_id": session_id, str(table.user): user_id}
-        conditions: Document = {name: value for name, value in given.items() if value is not None}
+        conditions = counted(table) | {name: value for name, value in given.items() if value is not None}
         if after is not None:
             conditions[order] = {"$gt": after}
         found = database[table.name].find(conditions).sort(order, 1).limit(limit)

@@ -234,3 +234,6 @@ def _indexes(table: Table[Any]) -> Iterator[tuple[str, str]]:
     for name, columns in table.indexes.items():
         ordered = ", ".join(f"{column[1:]} DESC" if column.startswith("-") else column for column in columns)
         yield f"{table.name}_{name}", f"CREATE INDEX {table.name}_{name} ON {table.name} ({ordered})"
+    for column in table.unique:
+        name = f"{table.name}_by_{column}"
+        yield name, f"CREATE UNIQUE INDEX {name} ON {table.name} ({column})"

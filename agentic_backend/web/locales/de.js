@@ -406,6 +406,7 @@ export default {
   "This file does not exist.": "Diese Datei gibt es nicht.",
   "This file was sent: it is deleted with its conversation.":
     "Diese Datei wurde gesendet: Sie wird mit ihrer Unterhaltung gelöscht.",
+  "This has been changed meanwhile, or is there already.": "Das wurde inzwischen geändert, oder es ist schon da.",
   "This is needed.": "Das wird benötigt.",
   "This is not JSON yet: {error}": "Das ist noch kein JSON: {error}",
   "This is too large: only a part of it was kept.": "Das ist zu groß: Nur ein Teil davon wurde aufbewahrt.",

@@ -409,6 +409,7 @@ export default {
   "This file does not exist.": "Ce fichier n’existe pas.",
   "This file was sent: it is deleted with its conversation.":
     "Ce fichier a été envoyé : il est supprimé avec sa conversation.",
+  "This has been changed meanwhile, or is there already.": "Cela a été modifié entre-temps, ou existe déjà.",
   "This is needed.": "Ce champ est obligatoire.",
   "This is not JSON yet: {error}": "Ce n’est pas encore du JSON : {error}",
   "This is too large: only a part of it was kept.": "C’est trop volumineux : seule une partie a été conservée.",

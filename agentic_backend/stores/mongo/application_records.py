@@ -1,0 +1,158 @@
+"""Records of applications in MongoDB. A write of one record is one compare-and-set; for several see record_batches."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+
+from pymongo.errors import DuplicateKeyError
+
+from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
+from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, Document, counted, record_in
+from agentic_backend.stores.mongo.driver import inserted
+from agentic_backend.stores.mongo.operation_base import Part, operation
+from agentic_backend.stores.mongo.record_batches import (
+    changes_of,
+    document_of,
+    expected_by,
+    settle_found,
+    settle_in_the_way,
+    settle_left,
+    table_of,
+    write_batch,
+)
+from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
+from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.tables import APPLICATION_RECORDS, records_table
+
+_COUNTED = counted(APPLICATION_RECORDS)
+
+
+class ApplicationRecords(Part):
+    @operation
+    async def get_application_records(
+        self, database: Database, ids: Collection[str], *, of_session: bool
+    ) -> list[ApplicationRecord]:
+        # Also those that don't count: their batch may count already.
+        return await self._found(database, {"_id": {"$in": list(ids)}}, of_session=of_session)
+
+    @operation
+    async def find_application_records(self, database: Database, query: RecordQuery) -> list[ApplicationRecord]:
+        # A batch may count, and a record of it not be in its new place yet.
+        await settle_left(database, self.now())
+        order, sign = ("_id" if query.order == "id" else query.order), ("$lt" if query.descending else "$gt")
+        conditions: Document = {order: {"$gte": query.first, "$lt": query.behind}, **_COUNTED}
+        if query.after is not None:
+            value, record_id = query.after
+            same = {order: value, "_id": {sign: record_id}}
+            conditions["$and"] = [{"$or": [{order: {sign: value}}, same]}]
+        direction = -1 if query.descending else 1
+        by = [(order, direction), *([("_id", direction)] if order != "_id" else [])]
+        return await self._found(database, conditions, by, query.limit, of_session=query.of_session)
+
+    @operation
+    async def write_application_records(self, database: Database, writes: Sequence[RecordWrite]) -> None:
+        sessions = {(each.record.session_id, each.record.user_id) for each in writes if each.record.session_id}
+        if await _missing(database, sessions):
+            raise SessionNotFound
+        for table, among, most in {(table_of(each), each.among, each.most) for each in writes if each.is_insertion}:
+            new = sum(each.is_insertion and each.among == among for each in writes)
+            kept = {"_id": {"$gte": among, "$lt": behind(among)}, **_COUNTED}
+            if len(await database[table].find(kept, {"_id": 1}).limit(most + 1).to_list(None)) + new > most:
+                raise LimitReached(f"No more than {most} of these can be kept.")
+        async with AsyncExitStack() as turns:
+            for place in sorted({f"{table_of(each)} {each.record.id}" for each in writes}):
+                await turns.enter_async_context(self.turn(place))
+            if len(writes) == 1:
+                await self._write_one(database, writes[0])
+            else:
+                await write_batch(database, writes, self.now())
+        for session_id in await _missing(database, sessions):
+            # Deleted meanwhile, and its records before these came.
+            for table in OF_APPLICATIONS:
+                await database[table].delete_many({"session_id": session_id})
+
+    @operation
+    async def outdated_application_records(
+        self, database: Database, kind: str, version: int, layout: str, limit: int, *, of_session: bool
+    ) -> list[ApplicationRecord]:
+        older = {"kind": kind, "version": {"$lt": version}}
+        otherwise = {"kind": kind, "version": version, "layout": {"$ne": layout}}
+        conditions: Document = {"$or": [older, otherwise], **_COUNTED}
+        return await self._found(database, conditions, limit=limit, of_session=of_session)
+
+    @operation
+    async def delete_application_records(
+        self, database: Database, kind: str, before: datetime, limit: int, *, of_session: bool
+    ) -> int:
+        table = records_table(of_session=of_session).name
+        old = {"kind": kind, "updated_at": {"$lt": rfc3339(before)}}
+        ids = [row["_id"] for row in await database[table].find(old, {"_id": 1}).limit(limit).to_list(None)]
+        return (await database[table].delete_many({"_id": {"$in": ids}, **old})).deleted_count if ids else 0
+
+    @operation
+    async def application_record_kinds(self, database: Database) -> Mapping[str, int]:
+        newest: dict[str, int] = {}
+        for table in OF_APPLICATIONS:
+            # From one kind to the next, by the index.
+            kind = ""
+            while (
+                rows := await database[table]
+                .find({"kind": {"$gt": kind}}, {"kind": 1, "version": 1})
+                .sort([("kind", 1), ("version", -1), ("layout", 1)])
+                .limit(1)
+                .to_list(None)
+            ):
+                kind = rows[0]["kind"]
+                newest[kind] = max(int(rows[0]["version"]), newest.get(kind, 0))
+        return newest
+
+    async def _found(
+        self,
+        database: Database,
+        conditions: Document,
+        by: Sequence[tuple[str, int]] = (),
+        limit: int = 0,
+        *,
+        of_session: bool,
+    ) -> list[ApplicationRecord]:
+        table = records_table(of_session=of_session)
+
+        async def read() -> list[Document]:
+            found = database[table.name].find(conditions)
+            return await (found.sort(list(by)) if by else found).limit(limit).to_list(None)
+
+        rows = await read()
+        if await settle_found(database, table.name, rows, self.now()):
+            rows = await read()
+        return [record_in(table, row) for row in rows if row["revision"] > 0]
+
+    async def _write_one(self, database: Database, write: RecordWrite) -> None:
+        for _ in range(2):
+            if await _written(database, write):
+                return
+            # What is in its way may be of a batch that was left, or not completed.
+            if not await settle_in_the_way(database, [write], self.now()):
+                break
+        raise RecordConflict
+
+
+async def _missing(database: Database, sessions: Collection[tuple[str, str | None]]) -> list[str]:
+    """The ids of those sessions that are not there, or not their user's."""
+    if not sessions:
+        return []
+    ids = {"_id": {"$in": [session_id for session_id, _ in sessions]}}
+    found = await database["sessions"].find(ids, {"user_id": 1}).to_list(None)
+    there = {(row["_id"], row["user_id"]) for row in found}
+    return [session_id for session_id, user_id in sessions if (session_id, user_id) not in there]
+
+
+async def _written(database: Database, write: RecordWrite) -> bool:
+    records = database[table_of(write)]
+    if write.is_insertion:
+        return await inserted(records.insert_one(document_of(write)))
+    if write.is_removal:
+        return bool((await records.delete_one(expected_by(write))).deleted_count)
+    try:
+        return bool((await records.update_one(expected_by(write), {"$set": changes_of(write)})).matched_count)
+    except DuplicateKeyError:
+        return False

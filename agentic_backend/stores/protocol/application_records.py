@@ -1,0 +1,125 @@
+"""Records of applications: rows whose kinds applications declare, all in the same two tables.
+
+A record belongs to a user, to a session, or to its application alone; those of sessions have a table of their own, and
+are deleted with them. `id` is its place: its kind, its owner and its key, so that ids sort by these. The values by
+which it is found are texts in index columns, which sort as the values do (see index_terms).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+INDEXES, UNIQUE_INDEXES = 4, 2
+"""The numbers of index columns that a record has: `index_1`…, and `unique_1`…"""
+RECORDS_PER_WRITE = 100
+
+Order = Literal["id", "index_1", "index_2", "index_3", "index_4", "unique_1", "unique_2"]
+"""The columns by which records are found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationRecord:
+    """A record of an application.
+
+    `kind` is the ids of the application and of the kind, joined by a colon. `user_id` is whose it is; None if nobody's.
+    `revision` counts its writes, from 1. `version` is that of the kind's model when it was written, and `layout` names
+    the kind's indexes then. A unique column holds the id unless the kind has such an index.
+    """
+
+    id: str
+    kind: str
+    key: str
+    user_id: str | None
+    session_id: str | None
+    created_at: datetime
+    updated_at: datetime
+    revision: int
+    version: int
+    layout: str
+    value: dict[str, Any] = field(repr=False)
+    unique_1: str
+    unique_2: str
+    index_1: str | None = None
+    index_2: str | None = None
+    index_3: str | None = None
+    index_4: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWrite:
+    """A write of one record: with revision 1 it is inserted, with a later one it replaces the revision before.
+
+    A removal takes away the record as it is. `most` is how many records may have an id that begins with `among`, after
+    an insertion.
+    """
+
+    record: ApplicationRecord
+    is_removal: bool = False
+    most: int = 0
+    among: str = ""
+
+    @property
+    def is_insertion(self) -> bool:
+        return self.record.revision == 1 and not self.is_removal
+
+    @property
+    def expected(self) -> int:
+        """The revision that the stored record must have; 0: none is there."""
+        return self.record.revision if self.is_removal else self.record.revision - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuery:
+    """The records whose column `order` is from `first` on and below `behind`, in its order and then by id.
+
+    `after` is the column's value and the id of the previous page's last record. `of_session` says in which table.
+    """
+
+    order: Order
+    first: str
+    behind: str
+    of_session: bool = False
+    descending: bool = False
+    after: tuple[str, str] | None = None
+    limit: int = 50
+
+
+def behind(beginning: str) -> str:
+    """The first text behind all those of the columns that begin so."""
+    return beginning + "~"
+
+
+class ApplicationRecordStore(Protocol):
+    """The operations of a Store on records of applications."""
+
+    async def get_application_records(self, ids: Collection[str], *, of_session: bool) -> list[ApplicationRecord]:
+        """The records with these ids, in any order; those that do not exist are left out."""
+        ...
+
+    async def find_application_records(self, query: RecordQuery) -> list[ApplicationRecord]: ...
+
+    async def write_application_records(self, writes: Sequence[RecordWrite]) -> None:
+        """Do all of at most RECORDS_PER_WRITE writes, each of another record, or none of them.
+
+        Raises RecordConflict if a record is not as a write expects it or another one has its unique value,
+        SessionNotFound if a record's session is not its user's, and LimitReached, without having written anything.
+        After StoreUnavailable they may be written, all of them. Of several writes, one that replaces a record can't
+        change its unique values. On a store without transactions, concurrent writes may exceed a limit a little, and
+        who reads more than one record may see a part of a write that is just being done.
+        """
+        ...
+
+    async def outdated_application_records(
+        self, kind: str, version: int, layout: str, limit: int, *, of_session: bool
+    ) -> list[ApplicationRecord]:
+        """At most `limit` records of the kind whose version is older, or whose layout is another one."""
+        ...
+
+    async def delete_application_records(self, kind: str, before: datetime, limit: int, *, of_session: bool) -> int:
+        """Delete at most `limit` records of the kind that were last written before; how many there were."""
+        ...
+
+    async def application_record_kinds(self) -> Mapping[str, int]:
+        """The kinds of which there are records, with their newest version."""
+        ...

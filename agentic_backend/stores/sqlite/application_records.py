@@ -1,0 +1,94 @@
+"""Records of applications in SQLite."""
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
+from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
+from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.sqlite.operation_base import Part, first, lists, placeholders, reads, select, writes
+from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
+
+_OUTDATED = """kind = ? AND version < ? OR kind = ? AND version = ? AND layout != ? LIMIT ?"""
+_OWN_SESSION = "SELECT 1 FROM sessions WHERE id = ? AND user_id = ?"
+
+
+class ApplicationRecords(Part):
+    @reads
+    def get_application_records(
+        self, db: sqlite3.Connection, ids: Collection[str], *, of_session: bool
+    ) -> list[ApplicationRecord]:
+        return select(db, records_table(of_session=of_session), f"id IN ({placeholders(ids)})", list(ids))
+
+    @lists
+    def find_application_records(self, db: sqlite3.Connection, query: RecordQuery) -> list[ApplicationRecord]:
+        order, sign, direction = query.order, *(("<", "DESC") if query.descending else (">", "ASC"))
+        condition = f"{order} >= :first AND {order} < :behind"
+        given = {"first": query.first, "behind": query.behind, "limit": query.limit}
+        if query.after is not None:
+            condition += f" AND ({order}, id) {sign} (:value, :id)"
+            given |= {"value": query.after[0], "id": query.after[1]}
+        ordered = f"{condition} ORDER BY {order} {direction}, id {direction} LIMIT :limit"
+        return select(db, records_table(of_session=query.of_session), ordered, given)
+
+    @writes
+    def write_application_records(self, db: sqlite3.Connection, writes: Sequence[RecordWrite]) -> None:
+        for session_id, user_id in {(each.record.session_id, each.record.user_id) for each in writes}:
+            if session_id is not None and db.execute(_OWN_SESSION, (session_id, user_id)).fetchone() is None:
+                raise SessionNotFound
+        # What is removed still has its unique values while others are inserted, as in databases without transactions.
+        for write in sorted(writes, key=lambda each: each.is_removal):
+            if not _written(db, write, alone=len(writes) == 1):
+                raise RecordConflict
+        for table, among, most in {(_table_of(each), each.among, each.most) for each in writes if each.is_insertion}:
+            kept = f"SELECT 1 FROM {table} WHERE id >= ? AND id < ? LIMIT ?"
+            if len(db.execute(kept, (among, behind(among), most + 1)).fetchall()) > most:
+                raise LimitReached(f"No more than {most} of these can be kept.")
+
+    @lists
+    def outdated_application_records(
+        self, db: sqlite3.Connection, kind: str, version: int, layout: str, limit: int, *, of_session: bool
+    ) -> list[ApplicationRecord]:
+        given = (kind, version, kind, version, layout, limit)
+        return select(db, records_table(of_session=of_session), _OUTDATED, given)
+
+    @writes
+    def delete_application_records(
+        self, db: sqlite3.Connection, kind: str, before: datetime, limit: int, *, of_session: bool
+    ) -> int:
+        table = records_table(of_session=of_session).name
+        old = f"SELECT id FROM {table} WHERE kind = ? AND updated_at < ? LIMIT ?"
+        return db.execute(f"DELETE FROM {table} WHERE id IN ({old})", (kind, rfc3339(before), limit)).rowcount
+
+    @lists
+    def application_record_kinds(self, db: sqlite3.Connection) -> Mapping[str, int]:
+        newest: dict[str, int] = {}
+        for table in (APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS):
+            # From one kind to the next, by the index.
+            kind = ""
+            while (found := first(db, table, "kind > ? ORDER BY kind, version DESC", (kind,))) is not None:
+                kind = found.kind
+                newest[kind] = max(found.version, newest.get(kind, 0))
+        return newest
+
+
+def _table_of(write: RecordWrite) -> str:
+    return records_table(of_session=write.record.session_id is not None).name
+
+
+def _written(db: sqlite3.Connection, write: RecordWrite, *, alone: bool) -> bool:
+    table = records_table(of_session=write.record.session_id is not None)
+    row = table.row(write.record)
+    if write.is_insertion:
+        values = ", ".join(f":{name}" for name in row)
+        inserted = f"INSERT OR IGNORE INTO {table.name} ({', '.join(row)}) VALUES ({values})"
+        return db.execute(inserted, row).rowcount == 1
+    expected = "id = :id AND revision = :expected"
+    if not alone:
+        expected += " AND unique_1 = :unique_1 AND unique_2 = :unique_2"
+    given = {**row, "expected": write.expected}
+    if write.is_removal:
+        return db.execute(f"DELETE FROM {table.name} WHERE {expected}", given).rowcount == 1
+    values = ", ".join(f"{name} = :{name}" for name in row)
+    return db.execute(f"UPDATE OR IGNORE {table.name} SET {values} WHERE {expected}", given).rowcount == 1

@@ -122,7 +122,7 @@ async def open_app(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
-        host = ApplicationHost(applications, kpi)
+        host = ApplicationHost(applications, store, kpi)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.started())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
@@ -134,7 +134,7 @@ async def open_app(
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator)
-        await stack.enter_async_context(host.doing_chores(parts.instance, store))
+        await stack.enter_async_context(host.doing_chores(parts.instance))
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
         yield App(

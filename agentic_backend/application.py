@@ -20,6 +20,9 @@ from agentic_backend.errors import (
     LimitReached,
     NotFound,
     RateLimited,
+    RecordConflict,
+    SessionNotFound,
+    StoreUnavailable,
 )
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.policy.hook_result import (
@@ -32,6 +35,9 @@ from agentic_backend.policy.hook_result import (
 )
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.records.kinds import Index, Kind, R, Record
+from agentic_backend.records.records import RecordPage, Records, RecordsOfKind, Stored
+from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 
 __all__ = [
@@ -49,6 +55,8 @@ __all__ = [
     "Hook",
     "HookContext",
     "HookResult",
+    "Index",
+    "Kind",
     "LimitReached",
     "Modifications",
     "NotFound",
@@ -56,6 +64,12 @@ __all__ = [
     "Point",
     "Query",
     "RateLimited",
+    "Record",
+    "RecordConflict",
+    "RecordPage",
+    "SessionNotFound",
+    "StoreUnavailable",
+    "Stored",
     "User",
     "Value",
     "absent",
@@ -149,6 +163,10 @@ class Application:
     """The model of its settings."""
     catalog: ClassVar[str | None] = None
     """Its agents: the name of a file beside the module of the class, in the form of an agents catalog."""
+    records: ClassVar[Sequence[Kind[Any]]] = ()
+    """The kinds of its records."""
+    opened_records: Records | None = None
+    """The server sets it before `start`; `records_of` and `write` use it."""
 
     def __init__(self, settings: Any) -> None:
         """`settings` is a `Settings`."""
@@ -165,6 +183,19 @@ class Application:
     def chores(self) -> Sequence[Chore]:
         """Its work that comes back."""
         return ()
+
+    def records_of(self, kind: Kind[R]) -> RecordsOfKind[R]:
+        """Its stored records of this kind, which `records` has. Raises ApplicationUnavailable before `start`."""
+        return self._opened().of(kind)
+
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        """Do all of these writes of its records, or none of them: see `Records.write`."""
+        await self._opened().write(writes)
+
+    def _opened(self) -> Records:
+        if self.opened_records is None:
+            raise ApplicationUnavailable(f"The application '{self.title}' is not available.")
+        return self.opened_records
 
     async def start(self) -> None:
         """Open what it needs. Awaited once, beside the server, which refuses its calls until it has ended."""

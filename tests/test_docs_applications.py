@@ -1,5 +1,6 @@
 """docs/applications.md: its application is served as the page has it, and answers what the page shows."""
 
+import importlib
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from support.rest_client import plain_http
 from support.running_server import running_server
 
 from agentic_backend.hosting.loading import GROUP
+from agentic_backend.testing import open_application
 
 PAGE = DOCS / "applications.md"
 BLOCKS = {
@@ -26,19 +28,20 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    sys.modules.pop("house_words", None)
+    for name in ("house_words", "house_notes"):
+        sys.modules.pop(name, None)
 
 
-def written(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def written(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch, name: str = "house_words") -> None:
     """Write the application's module, which is found from now on."""
-    (directory / "house_words.py").write_text(source)
+    (directory / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(directory)
 
 
 async def test_the_first_application_answers_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [source, _], [settings], [call], [found, missing] = (BLOCKS[name] for name in ("python", "yaml", "sh", "json"))
+    [source, _, _], [settings], [call], [found, missing] = (BLOCKS[name] for name in ("python", "yaml", "sh", "json"))
     written(source, tmp_path, monkeypatch)
     async with running_server(tmp_path, settings=yaml.safe_load(settings)) as server, plain_http() as http:
         url = call.split()[-1].replace("localhost:8000", server.address)
@@ -49,11 +52,24 @@ async def test_the_first_application_answers_what_the_page_shows(
 
 
 async def test_its_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, test = BLOCKS["python"]
+    source, _, test = BLOCKS["python"]
     written(source, tmp_path, monkeypatch)
     names: dict[str, Any] = {}
     exec(test, names)
     await names["test_a_term_has_its_meaning"]()
+
+
+async def test_its_records_are_kept_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(BLOCKS["python"][1], tmp_path, monkeypatch, "house_notes")
+    notes = importlib.import_module("house_notes").HouseNotes
+    async with open_application(notes) as opened, opened.client("ann") as ann, opened.client("bob") as bob:
+        assert (await ann.post("/notes", json={"text": "mine", "topic": "a"})).status_code == 204
+        assert (await bob.get("/notes?topic=a")).json()["texts"] == {}
+        [(key, text)] = (await bob.get("/everybodys?topic=a")).json()["texts"].items()
+        assert text == "mine"
+        assert (await bob.delete(f"/notes/{key}")).status_code == 404
+        assert (await ann.delete(f"/notes/{key}")).status_code == 204
+        assert (await ann.get("/notes?topic=a")).json() == {"texts": {}, "next_cursor": None}
 
 
 def test_the_entry_point_is_the_one_that_is_read() -> None:

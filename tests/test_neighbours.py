@@ -10,7 +10,7 @@ import socket
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from support.skewed_clock import SkewedClock
 from agentic_backend.agents.models.chat_models import load_models
 from agentic_backend.command_line.neighbours import Found, check_all
 from agentic_backend.server.reload.configuration import ConfigurationFiles
+from agentic_backend.stores.opening import open_sqlite
+from tests.stores.samples import a_record, added
 
 SECRET = "hunter22-of-the-tests"
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant"}
@@ -134,6 +136,22 @@ async def test_each_application_is_started_asked_and_closed(tmp_path: Path) -> N
     assert said["two-faced"].startswith("close: SystemExit")
     assert said["unreachable"].startswith("check: ConnectionRefusedError")
     assert said["glossary"] == "version 1.2.0 starts, and has what it needs"
+
+
+async def test_records_that_nobody_declares_or_that_are_newer_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "records.sqlite3"
+    async with aclosing(await open_sqlite(file, 10)) as store:
+        kinds = {"notes:word": 1, "notes:gone": 1, "gone:note": 2}
+        records = [a_record(kind, id=kind, kind=kind, version=version) for kind, version in kinds.items()]
+        await store.write_application_records(added(*records))
+    settings = {"store": {"url": f"sqlite:{file}"}, "applications": [{"class_path": "support.notes:Notes"}]}
+    found = await checked(tmp_path, settings)
+    assert found["store"]["said"].endswith("; records that no application declares stay: gone:note, notes:gone")
+    assert found["application notes"]["said"] == "version 1.0.0 starts, and has what it needs"
+    async with aclosing(await open_sqlite(file, 10)) as store:
+        await store.write_application_records(added(a_record("newer", kind="notes:word", version=7)))
+    found = await checked(tmp_path, settings, faulty=True)
+    assert found["store"]["said"].startswith("A record of kind notes:word has version 7, and this application knows")
 
 
 async def test_a_problem_of_the_catalog_counts_more_than_a_neighbour(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.disclosure.exception_detail import text_of, type_of
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.disclosure.redaction import redact
-from agentic_backend.hosting.application_check import check_application
+from agentic_backend.hosting.application_check import check_application, check_records
 from agentic_backend.loop.event_loop import command_loop
 from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.server.reload.configuration import Configuration
-from agentic_backend.stores.checking import check_store
+from agentic_backend.stores.checking import check_store, stored_kinds
 from agentic_backend.telemetry.formatters import printable
 
 # What a check may take beyond its limit, to close what it has opened: an MCP server's program is given six seconds.
@@ -81,7 +81,7 @@ def check_all(configuration: Configuration, models: ChatModels, limit_s: float) 
 
 def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float) -> Iterator[_Neighbour]:
     settings = configuration.settings
-    yield _Neighbour("store", "", partial(check_store, settings, limit_s))
+    yield _Neighbour("store", "", partial(_check_store, configuration, limit_s))
     yield _redis(settings, limit_s)
     yield _realm(settings, limit_s)
     for name in sorted({*settings.models, *configuration.models} - models.missing(configuration.models)):
@@ -94,6 +94,12 @@ def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float
         yield _Neighbour("api", api_id, partial(check_api, api_id, api, operations[api_id]))
     for loaded in configuration.applications.loaded:
         yield _Neighbour("application", loaded.id, partial(check_application, loaded, limit_s))
+
+
+async def _check_store(configuration: Configuration, limit_s: float) -> str:
+    opened = await check_store(configuration.settings, limit_s)
+    stored = await stored_kinds(configuration.settings, limit_s)
+    return opened + check_records(stored, configuration.applications.loaded)
 
 
 def _redis(settings: Settings, limit_s: float) -> _Neighbour:

@@ -1,12 +1,21 @@
-"""Whether an application can start, and finds what it needs: for `agentic-backend validate --deep`."""
+"""Whether an application can start, and finds what it needs, for `agentic-backend validate --deep`.
 
-from collections.abc import Awaitable, Callable
+Its records are in a database that exists only for this: nothing of the server's own is changed.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.hosting.loading import LoadedApplication
+from agentic_backend.records.layout import NewerRecord
+from agentic_backend.records.records import Records
+from agentic_backend.stores.opening import open_sqlite
 
-_CLOSE_S, _GIVEN_UP_S = 1.0, 0.1
+_CLOSE_S, _GIVEN_UP_S, _STORE_S = 1.0, 0.1, 5.0
 # The part of the time limit that each of two steps may take.
 _PART = 0.4
 
@@ -17,17 +26,44 @@ async def check_application(loaded: LoadedApplication, limit_s: float) -> str:
     author = AuthorsCalls(f"application:{loaded.id}")
     failed: list[str] = []
 
+    async def start() -> None:
+        application.opened_records = records
+        await application.start()
+
     async def step(name: str, method: Callable[[], Awaitable[None]], timeout_s: float) -> None:
         try:
             await author.done(method, timeout_s, fields)
         except CallFailed as error:
             failed.append(f"{name}: {error.error}{f' at {error.where}' if error.where else ''}")
 
-    await step("start", lambda: application.start(), _PART * limit_s)
-    if not failed:
-        await step("check", lambda: application.check(), _PART * limit_s)
-    await step("close", lambda: application.aclose(), _CLOSE_S)
-    await author.aclose(_GIVEN_UP_S)
+    async with AsyncExitStack() as stack:
+        records = await _records_of(loaded, stack)
+        await step("start", start, _PART * limit_s)
+        if not failed:
+            await step("check", lambda: application.check(), _PART * limit_s)
+        await step("close", lambda: application.aclose(), _CLOSE_S)
+        await author.aclose(_GIVEN_UP_S)
     if failed:
         raise CheckFailed("; ".join(failed), "see to what it needs")
     return f"version {loaded.version} starts, and has what it needs"
+
+
+async def _records_of(loaded: LoadedApplication, stack: AsyncExitStack) -> Records | None:
+    if not loaded.layouts:
+        return None
+    directory = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
+    store = await stack.enter_async_context(aclosing(await open_sqlite(directory / "records.sqlite3", _STORE_S)))
+    return Records(store, loaded.layouts)
+
+
+def check_records(stored: Mapping[str, int], applications: Sequence[LoadedApplication]) -> str:
+    """What there is to say of the kinds of records that are `stored`, with their newest version.
+
+    Raises CheckFailed if an application can't read the records of one.
+    """
+    known = {layout.id: layout.kind.version for loaded in applications for layout in loaded.layouts}
+    for kind, version in stored.items():
+        if kind in known and version > known[kind]:
+            raise CheckFailed(str(NewerRecord(kind, version, known[kind])))
+    left = ", ".join(sorted(kind for kind in stored if kind not in known))
+    return f"; records that no application declares stay: {left}" if left else ""

@@ -15,16 +15,17 @@ from agentic_backend.hosting.loading import Applications
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.hooks.modules_file import ModuleSpec
-from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping
+from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
 from agentic_backend.transports.rest.operation import Operation
 
 
 class ApplicationHost:
-    def __init__(self, applications: Applications, kpi: Kpi) -> None:
+    def __init__(self, applications: Applications, store: Store, kpi: Kpi) -> None:
+        self._store = store
         self._kpi = kpi
-        self._hosted = [HostedApplication(loaded, kpi) for loaded in applications.loaded]
+        self._hosted = [HostedApplication(loaded, store, kpi) for loaded in applications.loaded]
         self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}
         """Those that serve now, by the class paths of their classes."""
@@ -68,14 +69,14 @@ class ApplicationHost:
             self.instances[class_path_of(type(application))] = application
 
     @asynccontextmanager
-    async def doing_chores(self, instance: Instance, store: Store) -> AsyncIterator[None]:
+    async def doing_chores(self, instance: Instance) -> AsyncIterator[None]:
         """Do the chores of all while the context is open."""
         async with AsyncExitStack() as stack:
             for hosted in self._hosted:
-                for chore in hosted.loaded.chores:
-                    housekeeping = Housekeeping(
-                        instance, store, self._kpi, _chore_of(hosted, chore), every_s=chore.every_s
-                    )
+                chores = [(_chore_of(hosted, chore), chore.every_s) for chore in hosted.loaded.chores]
+                chores += [(chore, EVERY_S) for chore in hosted.upkeep()]
+                for chore, every_s in chores:
+                    housekeeping = Housekeeping(instance, self._store, self._kpi, chore, every_s=every_s)
                     await stack.enter_async_context(running(housekeeping.run()))
             yield
 

@@ -4,6 +4,7 @@ Whatever it does, also while it reads its input or its answer is rendered, ends 
 server's own classes, or as ApplicationUnavailable.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -12,15 +13,19 @@ from starlette.responses import Response
 
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden
+from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden, RecordConflict, StoreUnavailable
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
+from agentic_backend.hosting.hosted_records import HostedRecords
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import HookResult
 from agentic_backend.policy.hooks.modules_file import ModuleEntry, ModuleSpec
+from agentic_backend.records.layout import NewerRecord
+from agentic_backend.sessions.upkeep.housekeeping import Chore
+from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
 from agentic_backend.transports.contract.contract_api import document_answer, document_response
 from agentic_backend.transports.rest.operation import Border, Operation
@@ -28,6 +33,7 @@ from agentic_backend.transports.rest.operation import Border, Operation
 log = logging.getLogger(__name__)
 
 _START_S, _CLOSE_S = 30.0, 2.0
+_STORE_AGAIN_S = 1.0
 _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
 _LONGEST_RETRY_S = 3_600
@@ -38,7 +44,7 @@ class NotServing(Exception):
 
 
 class HostedApplication:
-    def __init__(self, loaded: LoadedApplication, kpi: Kpi) -> None:
+    def __init__(self, loaded: LoadedApplication, store: Store, kpi: Kpi) -> None:
         self.loaded = loaded
         self.is_serving = False
         """Whether it has started, and is not closed."""
@@ -48,6 +54,7 @@ class HostedApplication:
         self._lifetime = AuthorsCalls(name)
         self._calls = AuthorsCalls(name)
         self._chores = AuthorsCalls(name)
+        self._records = HostedRecords(store, loaded.id, loaded.layouts, self._lifetime)
         self._show(is_serving=False)
 
     @property
@@ -67,7 +74,7 @@ class HostedApplication:
 
     async def start(self) -> None:
         """Start the application, and serve it if it could be."""
-        if await self._managed("start", lambda: self.loaded.application.start(), _START_S):
+        if await self._open_records() and await self._managed("start", self._start, _START_S):
             self._show(is_serving=True)
 
     async def aclose(self) -> None:
@@ -96,6 +103,30 @@ class HostedApplication:
         )
         return ModuleSpec(entry, partial(_HookModule, self, hook), ModuleSettings(), frozenset({hook.point}))
 
+    async def _open_records(self) -> bool:
+        """Whether its records are as it declares them, however long that takes."""
+        while True:
+            try:
+                await self._records.open()
+                return True
+            except StoreUnavailable:
+                await asyncio.sleep(_STORE_AGAIN_S)
+            except (CallFailed, NewerRecord, RecordConflict) as error:
+                told = error if isinstance(error, CallFailed) else CallFailed(f"{type(error).__name__}: {error}")
+                self._note("records", told)
+                return False
+
+    async def _start(self) -> None:
+        application = self.loaded.application
+        application.opened_records = self._records.records
+        await application.start()
+
+    def upkeep(self) -> list[Chore]:
+        """The server's own work on its records."""
+        if not self.loaded.layouts:
+            return []
+        return [Chore(f"{self.loaded.id}:records", self._records.upkeep, lambda: self.is_serving)]
+
     async def do(self, chore: DeclaredChore) -> None:
         """Raises CallFailed."""
         await self._chores.done(chore.work, chore.timeout_s, {"application": self.loaded.id, "chore": chore.name})
@@ -105,10 +136,13 @@ class HostedApplication:
         try:
             await self._lifetime.done(method, timeout_s, {"application": self.loaded.id})
         except CallFailed as error:
-            told = {"application": self.loaded.id, "step": what, "error": error.error, "where": error.where}
-            log.error("application failed", extra=told)
+            self._note(what, error)
             return False
         return True
+
+    def _note(self, step: str, failed: CallFailed) -> None:
+        told = {"application": self.loaded.id, "step": step, "error": failed.error, "where": failed.where}
+        log.error("application failed", extra=told)
 
     def _show(self, *, is_serving: bool) -> None:
         self.is_serving = is_serving

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 import orjson
 from pydantic import ValidationError
@@ -21,7 +22,9 @@ from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of
+from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
+from agentic_backend.records.layout import Layout
 from agentic_backend.transports.contract.doors import Door
 from agentic_backend.transports.contract.openapi import document_of
 
@@ -54,6 +57,8 @@ class LoadedApplication:
     """The ids of its agents."""
     hooks: Sequence[DeclaredHook]
     chores: Sequence[DeclaredChore]
+    layouts: Sequence[Layout[Any]]
+    """The layouts of its records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,7 @@ def _loaded(
             agents=_agents_of(catalog),
             hooks=declared_hooks(application_id, hooks),
             chores=declared_chores(application_id, chores),
+            layouts=declared_records(application_id, target.records),
         )
 
 

@@ -5,12 +5,13 @@ Nothing is migrated or made: a database that is not there yet stays away.
 
 import asyncio
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 from agentic_backend.config.settings import Settings
-from agentic_backend.stores.mongo.checking import check_database
+from agentic_backend.stores.mongo.checking import check_database, kinds_in_database
 from agentic_backend.stores.opening import CannotOpenStore, sqlite_file
-from agentic_backend.stores.sqlite.checking import check_file, is_up_to_date
+from agentic_backend.stores.sqlite.checking import check_file, is_up_to_date, kinds_in_file
 
 
 async def check_store(settings: Settings, limit_s: float) -> str:
@@ -20,6 +21,15 @@ async def check_store(settings: Settings, limit_s: float) -> str:
         return await asyncio.to_thread(check_file, file, limit_s)
     assert settings.store.url is not None
     return await check_database(settings.store.url, settings.store.driver, limit_s)
+
+
+async def stored_kinds(settings: Settings, limit_s: float) -> Mapping[str, int]:
+    """The kinds of which applications have stored records, with their newest version. Raises CheckFailed."""
+    file = sqlite_file(settings.store.url, settings.data.directory)
+    if file is not None:
+        return await asyncio.to_thread(kinds_in_file, file, limit_s)
+    assert settings.store.url is not None
+    return await kinds_in_database(settings.store.url, settings.store.driver, limit_s)
 
 
 def require_up_to_date(file: Path, limit_s: float) -> None:

@@ -299,7 +299,7 @@ def an_agent_version(
 def a_record(key: str, owner: str = "ann", **fields: Any) -> ApplicationRecord:
     """A new record of an application's kind `notes:note`; `minute` is when it was written."""
     at = EPOCH + timedelta(minutes=fields.pop("minute", 0))
-    record_id = f"notes:note {owner} {key}"
+    record_id = fields.get("id", f"notes:note {owner} {key}")
     values: dict[str, Any] = {
         "id": record_id,
         "kind": "notes:note",

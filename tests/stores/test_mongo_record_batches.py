@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from agentic_backend.errors import RecordConflict, StoreUnavailable
-from agentic_backend.stores.mongo import MongoStore, record_batches
+from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.mongo.applications import record_batches
 from agentic_backend.stores.mongo.documents import Database
 from agentic_backend.stores.protocol.application_records import RecordQuery, RecordWrite
 from agentic_backend.stores.tables import APPLICATION_RECORDS

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.mongo.agent_versions import AgentVersions
-from agentic_backend.stores.mongo.application_records import ApplicationRecords
+from agentic_backend.stores.mongo.applications.application_records import ApplicationRecords
 from agentic_backend.stores.mongo.attachments import Attachments
 from agentic_backend.stores.mongo.chores import Chores
 from agentic_backend.stores.mongo.copies import Copies

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any, TypeVar
 
+from agentic_backend.stores.mongo.applications.record_batches import settle_left
 from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, counted, document, record_in, stored_name
 from agentic_backend.stores.mongo.operation_base import Part, operation
-from agentic_backend.stores.mongo.record_batches import settle_left
 from agentic_backend.stores.mongo.sessions.finishing import Finishing
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 from agentic_backend.stores.records import UserDeletion

@@ -3,22 +3,42 @@
 import os
 import sqlite3
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.stores.rows import PROOF_BYTES
 from agentic_backend.stores.schema import SchemaTooNew
+from agentic_backend.stores.sqlite.applications.application_records import kinds_of_records
 from agentic_backend.stores.sqlite.migrations import MIGRATIONS
+from agentic_backend.stores.tables import SESSION_APPLICATION_RECORDS
 
 _CHANGE = "check store.url, data.directory, and who may write there"
 
 
 def check_file(file: Path, limit_s: float) -> str:
     """Blocks. What was found, in words. Raises CheckFailed."""
-    try:
+    with _failures(file):
         return _check_file(file, limit_s) if file.exists() else _check_directory(file)
+
+
+def kinds_in_file(file: Path, limit_s: float) -> Mapping[str, int]:
+    """Blocks. See stores/checking."""
+    with _failures(file):
+        if not file.exists():
+            return {}
+        with closing(_connected(file, limit_s)) as db:
+            # Who has never opened it with this release has no such table yet.
+            there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+            return kinds_of_records(db) if SESSION_APPLICATION_RECORDS.name in there else {}
+
+
+@contextmanager
+def _failures(file: Path) -> Iterator[None]:
+    try:
+        yield
     except sqlite3.Error as error:
         raise CheckFailed(f"{file}: {error}", _CHANGE) from error
     except OSError as error:

@@ -20,7 +20,7 @@ from agentic_backend.stores.observing import Observer, ignore
 from agentic_backend.stores.private_files import private_database
 from agentic_backend.stores.schema import Upgraded
 from agentic_backend.stores.sqlite.agent_versions import AgentVersions
-from agentic_backend.stores.sqlite.application_records import ApplicationRecords
+from agentic_backend.stores.sqlite.applications.application_records import ApplicationRecords
 from agentic_backend.stores.sqlite.attachment_files import AttachmentFiles
 from agentic_backend.stores.sqlite.attachments import Attachments
 from agentic_backend.stores.sqlite.chores import Chores

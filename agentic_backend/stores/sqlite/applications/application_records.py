@@ -7,7 +7,7 @@ from datetime import datetime
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operation_base import Part, first, lists, placeholders, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, lists, placeholders, reads, select, writes
 from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
 
 _OUTDATED = """kind = ? AND version < ? OR kind = ? AND version = ? AND layout != ? LIMIT ?"""
@@ -63,14 +63,20 @@ class ApplicationRecords(Part):
 
     @lists
     def application_record_kinds(self, db: sqlite3.Connection) -> Mapping[str, int]:
-        newest: dict[str, int] = {}
-        for table in (APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS):
-            # From one kind to the next, by the index.
-            kind = ""
-            while (found := first(db, table, "kind > ? ORDER BY kind, version DESC", (kind,))) is not None:
-                kind = found.kind
-                newest[kind] = max(found.version, newest.get(kind, 0))
-        return newest
+        return kinds_of_records(db)
+
+
+def kinds_of_records(db: sqlite3.Connection) -> Mapping[str, int]:
+    """The kinds of which there are records, with their newest version."""
+    newest: dict[str, int] = {}
+    for table in (APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS):
+        # From one kind to the next, by the index.
+        next_kind = f"SELECT kind, version FROM {table.name} WHERE kind > ? ORDER BY kind, version DESC LIMIT 1"
+        kind = ""
+        while (found := db.execute(next_kind, (kind,)).fetchone()) is not None:
+            kind, version = found
+            newest[kind] = max(version, newest.get(kind, 0))
+    return newest
 
 
 def _table_of(write: RecordWrite) -> str:

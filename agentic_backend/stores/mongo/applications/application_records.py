@@ -7,10 +7,7 @@ from datetime import datetime
 from pymongo.errors import DuplicateKeyError
 
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
-from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, Document, counted, record_in
-from agentic_backend.stores.mongo.driver import inserted
-from agentic_backend.stores.mongo.operation_base import Part, operation
-from agentic_backend.stores.mongo.record_batches import (
+from agentic_backend.stores.mongo.applications.record_batches import (
     changes_of,
     document_of,
     expected_by,
@@ -20,6 +17,9 @@ from agentic_backend.stores.mongo.record_batches import (
     table_of,
     write_batch,
 )
+from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, Document, counted, record_in
+from agentic_backend.stores.mongo.driver import inserted
+from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import APPLICATION_RECORDS, records_table
@@ -91,20 +91,7 @@ class ApplicationRecords(Part):
 
     @operation
     async def application_record_kinds(self, database: Database) -> Mapping[str, int]:
-        newest: dict[str, int] = {}
-        for table in OF_APPLICATIONS:
-            # From one kind to the next, by the index.
-            kind = ""
-            while (
-                rows := await database[table]
-                .find({"kind": {"$gt": kind}}, {"kind": 1, "version": 1})
-                .sort([("kind", 1), ("version", -1), ("layout", 1)])
-                .limit(1)
-                .to_list(None)
-            ):
-                kind = rows[0]["kind"]
-                newest[kind] = max(int(rows[0]["version"]), newest.get(kind, 0))
-        return newest
+        return await kinds_of_records(database)
 
     async def _found(
         self,
@@ -134,6 +121,24 @@ class ApplicationRecords(Part):
             if not await settle_in_the_way(database, [write], self.now()):
                 break
         raise RecordConflict
+
+
+async def kinds_of_records(database: Database) -> Mapping[str, int]:
+    """The kinds of which there are records, with their newest version."""
+    newest: dict[str, int] = {}
+    for table in OF_APPLICATIONS:
+        # From one kind to the next, by the index.
+        kind = ""
+        while (
+            rows := await database[table]
+            .find({"kind": {"$gt": kind}}, {"kind": 1, "version": 1})
+            .sort([("kind", 1), ("version", -1), ("layout", 1)])
+            .limit(1)
+            .to_list(None)
+        ):
+            kind = rows[0]["kind"]
+            newest[kind] = max(int(rows[0]["version"]), newest.get(kind, 0))
+    return newest
 
 
 async def _missing(database: Database, sessions: Collection[tuple[str, str | None]]) -> list[str]:

@@ -1,0 +1,99 @@
+"""The kinds of records that an application declares, checked."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin
+
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.hosting.declared_calls import is_number
+from agentic_backend.records.kinds import Index, Kind, Record
+from agentic_backend.records.layout import Layout
+from agentic_backend.stores.protocol.application_records import INDEXES, UNIQUE_INDEXES
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_MOST_KINDS, _MOST_FIELDS, _MOST_RECORDS = 50, 3, 100_000
+_LONGEST_DAYS = 36_500
+_INDEXED = (str, int, float, bool, datetime)
+
+
+def declared_records(application_id: str, kinds: object) -> list[Layout[Any]]:
+    """The layouts of the kinds that `Application.records` has. Raises ClassPathError, and what reading them raises."""
+    if not isinstance(kinds, list | tuple) or len(kinds) > _MOST_KINDS or not all(type(each) is Kind for each in kinds):
+        raise ClassPathError(f"'records' has to be a list of at most {_MOST_KINDS} kinds")
+    names: list[str] = []
+    for kind in kinds:
+        if type(kind.name) is not str or not _NAME.fullmatch(kind.name):
+            raise ClassPathError("a kind of records needs a name: lower-case letters, digits and '_', at most 32")
+        if kind.name in names:
+            _refuse(kind, "another kind has this name")
+        names.append(kind.name)
+        _check(kind)
+    return [Layout(application_id, kind) for kind in kinds]
+
+
+def _check(kind: Kind[Any]) -> None:
+    rules = {
+        "the model has to be a subclass of Record": isinstance(kind.model, type) and issubclass(kind.model, Record),
+        "the owner has to be 'user', 'session' or 'application'": kind.owner in ("user", "session", "application"),
+        "'append_only' has to be true or false": type(kind.append_only) is bool,
+        "the version has to be a whole number from 1": type(kind.version) is int and 1 <= kind.version < 1_000_000,
+        "'upgrades' needs a function for each earlier version": type(kind.upgrades) is dict
+        and list(kind.upgrades) == list(range(1, kind.version))
+        and all(callable(each) for each in kind.upgrades.values()),
+        f"keep_days has to be more than 0 and at most {_LONGEST_DAYS}": kind.keep_days is None
+        or (is_number(kind.keep_days) and 0 < kind.keep_days <= _LONGEST_DAYS),
+        f"'most' has to be from 1 to {_MOST_RECORDS}": type(kind.most) is int and 1 <= kind.most <= _MOST_RECORDS,
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            _refuse(kind, rule)
+    _check_indexes(kind)
+
+
+def _check_indexes(kind: Kind[Any]) -> None:
+    indexes: object = kind.indexes
+    if not isinstance(indexes, Mapping) or not all(type(each) is Index for each in indexes.values()):
+        _refuse(kind, "'indexes' has to be indexes by name")
+    for unique, most in ((False, INDEXES), (True, UNIQUE_INDEXES)):
+        if sum(index.unique is unique for index in kind.indexes.values()) > most:
+            _refuse(kind, f"there may be {most} indexes that are {'' if unique else 'not '}unique")
+    for name, index in kind.indexes.items():
+        if type(name) is not str or not _NAME.fullmatch(name):
+            _refuse(kind, "the name of an index has lower-case letters, digits and '_', at most 32")
+        _check_index(kind, name, index)
+
+
+def _check_index(kind: Kind[Any], name: str, index: Index) -> None:
+    if type(index.unique) is not bool or type(index.all_owners) is not bool:
+        _refuse(kind, f"the index {name!r} needs true or false for 'unique' and 'all_owners'")
+    if not 1 <= len(index.fields) <= _MOST_FIELDS or len({*index.fields}) < len(index.fields):
+        _refuse(kind, f"the index {name!r} needs 1 to {_MOST_FIELDS} fields")
+    for field in index.fields:
+        found = kind.model.model_fields.get(field)
+        if found is None:
+            _refuse(kind, f"the index {name!r} has {field!r}, which the model has not")
+        if not all(_is_indexed(member) for member in _members(found.annotation)):
+            _refuse(kind, f"the index {name!r} can't hold {field!r}: its type is none of an index")
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    if get_origin(annotation) in (Union, UnionType):
+        for member in get_args(annotation):
+            yield from _members(member)
+    elif get_origin(annotation) is Literal:
+        yield from (type(value) for value in get_args(annotation))
+    else:
+        yield annotation
+
+
+def _is_indexed(member: Any) -> bool:
+    if isinstance(member, type) and issubclass(member, Enum):
+        return all(type(each.value) in (str, int) for each in member)
+    return member is NoneType or member in _INDEXED
+
+
+def _refuse(kind: Kind[Any], why: str) -> NoReturn:
+    raise ClassPathError(f"the kind {kind.name!r} of records: {why}")

@@ -1,0 +1,82 @@
+"""HostedRecords: the records of one application, brought to the versions and indexes that it declares, and kept so.
+
+Its upgrades and models are the author's code: they run in calls of the author's.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from agentic_backend.agents.run.authors_calls import AuthorsCalls
+from agentic_backend.errors import RecordConflict, SessionNotFound
+from agentic_backend.records.layout import Layout, NewerRecord
+from agentic_backend.records.records import Records, rewritten
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordWrite
+
+_BATCH, _BATCH_S = 50, 30.0
+
+
+class HostedRecords:
+    def __init__(self, store: Store, application_id: str, layouts: Sequence[Layout[Any]], author: AuthorsCalls) -> None:
+        self.records = Records(store, layouts)
+        self._store = store
+        self._layouts = layouts
+        self._author = author
+        self._log_fields = {"application": application_id}
+
+    async def open(self) -> None:
+        """Bring what is stored to what is declared.
+
+        Raises NewerRecord, StoreUnavailable, CallFailed if an upgrade or a model fails, and RecordConflict if two
+        records have the same values in an index that is unique now.
+        """
+        if not self._layouts:
+            return
+        newest = await self._store.application_record_kinds()
+        for layout in self._layouts:
+            if (version := newest.get(layout.id, 0)) > layout.kind.version:
+                raise NewerRecord(layout.id, version, layout.kind.version)
+            while layout.id in newest and await self._rewrite(layout, _BATCH):
+                pass
+
+    async def upkeep(self, limit: int) -> int:
+        """Delete records whose time is over, and rewrite those that an older instance has written since; how many.
+
+        Raises as `open` does.
+        """
+        done = 0
+        for layout in self._layouts:
+            if layout.kind.keep_days is not None and done < limit:
+                before = self._store.now() - timedelta(days=layout.kind.keep_days)
+                done += await self._store.delete_application_records(
+                    layout.id, before, limit - done, of_session=layout.of_session
+                )
+            if done < limit:
+                done += await self._rewrite(layout, limit - done)
+        return done
+
+    async def _rewrite(self, layout: Layout[Any], limit: int) -> int:
+        kind = layout.kind
+        rows = await self._store.outdated_application_records(
+            layout.id, kind.version, layout.stamp, limit, of_session=layout.of_session
+        )
+        if rows:
+
+            async def computed() -> list[RecordWrite]:
+                return [rewritten(layout, row) for row in rows]
+
+            for row, write in zip(rows, await self._author.result(computed, _BATCH_S, self._log_fields), strict=True):
+                await self._write(layout, row, write)
+        return len(rows)
+
+    async def _write(self, layout: Layout[Any], row: ApplicationRecord, write: RecordWrite) -> None:
+        # One goes with its session, or somebody else has written it meanwhile.
+        with suppress(SessionNotFound):
+            try:
+                await self._store.write_application_records([write])
+            except RecordConflict:
+                there = await self._store.get_application_records([row.id], of_session=layout.of_session)
+                if there == [row]:
+                    raise

@@ -1,0 +1,1 @@
+"""The records of applications: kinds, declared once, and what reads and writes their rows."""

@@ -1,0 +1,282 @@
+"""Records: the records of one application, read and written for one owner at a time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic
+from uuid import uuid4
+
+from agentic_backend.errors import BadFrame, RecordConflict, SessionNotFound
+from agentic_backend.policy.admin_reads import AdminReads
+from agentic_backend.records.index_terms import beginning_of
+from agentic_backend.records.kinds import Kind, R
+from agentic_backend.records.layout import Layout
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.application_records import (
+    RECORDS_PER_WRITE,
+    ApplicationRecord,
+    RecordQuery,
+    RecordWrite,
+    behind,
+)
+
+MOST_PER_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Generic[R]):
+    """A record as it is stored, in the revision that it has been read in."""
+
+    key: str
+    value: R = field(repr=False)
+    row: ApplicationRecord = field(repr=False)
+
+    @property
+    def user_id(self) -> str | None:
+        """Whose it is; None if nobody's."""
+        return self.row.user_id
+
+    @property
+    def created_at(self) -> datetime:
+        return self.row.created_at
+
+    @property
+    def updated_at(self) -> datetime:
+        """The time of its last write."""
+        return self.row.updated_at
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage(Generic[R]):
+    records: Sequence[Stored[R]]
+    next_cursor: str | None
+    """For the next page; None behind the last."""
+
+
+class ReadableRecords(Generic[R]):
+    """The records of one owner, or of all, of a kind, to be read."""
+
+    def __init__(self, store: Store, layout: Layout[R], owner: str | None) -> None:
+        self._store = store
+        self._layout = layout
+        self._owner = owner
+
+    async def find(
+        self,
+        index: str | None = None,
+        *values: object,
+        beginning: str | None = None,
+        at_least: object = None,
+        below: object = None,
+        descending: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> RecordPage[R]:
+        """A page of at most `limit` records, up to 200, in the order of an index, else of their keys.
+
+        `values` are those of the index's first fields; the next field can be at least one value and below another,
+        neither of them None, or a text with a `beginning`. `cursor` is another page's `next_cursor`. Raises BadFrame if
+        the cursor is invalid or a value is none of an index, StoreUnavailable, and NewerRecord.
+        """
+        await self._prepare(index)
+        place = self._layout.place_in(index, self._owner)
+        among = place.beginning + place.terms(values)
+        next_field = len(values)
+        first = among if at_least is None else among + place.terms([at_least], next_field)
+        end = behind(among) if below is None else among + place.terms([below], next_field)
+        if beginning is not None:
+            first = among + beginning_of(beginning)
+            end = behind(first)
+        wanted = max(1, min(limit, MOST_PER_PAGE))
+        query = RecordQuery(
+            place.order,
+            first,
+            end,
+            self._layout.of_session,
+            descending=descending,
+            after=place.after(cursor),
+            limit=wanted + 1,
+        )
+        rows = await self._store.find_application_records(query)
+        more = place.cursor_behind(rows[wanted - 1]) if len(rows) > wanted else None
+        return RecordPage([self._stored(row) for row in rows[:wanted]], more)
+
+    async def _prepare(self, index: str | None) -> None:
+        """Look whether the records may be found by the index. Raises SessionNotFound."""
+
+    def _stored(self, row: ApplicationRecord) -> Stored[R]:
+        return Stored(row.key, self._layout.value_of(row), row)
+
+
+class OthersRecords(ReadableRecords[R]):
+    """The records of all owners, read by somebody who need not be one: each page is noted before it is read."""
+
+    def __init__(self, store: Store, layout: Layout[R], reader_id: str) -> None:
+        super().__init__(store, layout, None)
+        self._reader_id = reader_id
+
+    async def _prepare(self, index: str | None) -> None:
+        if index is not None and not self._layout.columns[index].index.all_owners:
+            raise ValueError(f"the index {index!r} is of one owner")
+        await AdminReads(self._store).note(self._reader_id, f"records {self._layout.id} {index or ''}".rstrip(), None)
+
+
+class OwnRecords(ReadableRecords[R]):
+    """The records of one owner: a user, a session of a user's, or the application."""
+
+    def __init__(
+        self, store: Store, layout: Layout[R], owner: str, user_id: str | None = None, session_id: str | None = None
+    ) -> None:
+        super().__init__(store, layout, owner)
+        self._owned_by = owner
+        self._user_id = user_id
+        self._session_id = session_id
+
+    async def get(self, key: str) -> Stored[R] | None:
+        """The record with this key; None if there is none. Raises as `find` does."""
+        ids = [self._layout.id_of(self._owned_by, key)]
+        rows = await self._store.get_application_records(ids, of_session=self._layout.of_session)
+        return self._stored(rows[0]) if rows and rows[0].user_id == self._user_id else None
+
+    async def add(self, value: R, key: str | None = None) -> Stored[R]:
+        """Store a new record, under a key of its own if none is given. Raises as `Records.write` does."""
+        return await self._write(self.adding(value, key))
+
+    async def change(self, stored: Stored[R], value: R) -> Stored[R]:
+        """Replace the record, which must still be as it was read. Raises as `Records.write` does."""
+        return await self._write(self.changing(stored, value))
+
+    async def remove(self, stored: Stored[R]) -> None:
+        """Remove the record, which must still be as it was read. Raises as `Records.write` does."""
+        await self._store.write_application_records([self.removing(stored)])
+
+    def adding(self, value: R, key: str | None = None) -> RecordWrite:
+        """The write that `add` does. Raises BadFrame."""
+        now = self._store.now()
+        row = self._layout.row(
+            value,
+            self._owned_by,
+            uuid4().hex if key is None else key,
+            user_id=self._user_id,
+            session_id=self._session_id,
+            created_at=now,
+            at=now,
+            revision=1,
+        )
+        return RecordWrite(row, most=self._layout.kind.most, among=self._layout.beginning(self._owned_by))
+
+    def changing(self, stored: Stored[R], value: R) -> RecordWrite:
+        """The write that `change` does. Raises BadFrame."""
+        before = self._own(stored)
+        row = self._layout.row(
+            value,
+            self._owned_by,
+            before.key,
+            user_id=self._user_id,
+            session_id=self._session_id,
+            created_at=before.created_at,
+            at=max(self._store.now(), before.updated_at),
+            revision=before.revision + 1,
+        )
+        return RecordWrite(row)
+
+    def removing(self, stored: Stored[R]) -> RecordWrite:
+        """The write that `remove` does."""
+        return RecordWrite(self._own(stored), is_removal=True)
+
+    async def _write(self, write: RecordWrite) -> Stored[R]:
+        await self._store.write_application_records([write])
+        return self._stored(write.record)
+
+    def _own(self, stored: Stored[R]) -> ApplicationRecord:
+        if self._layout.kind.append_only:
+            raise ValueError(f"records of kind {self._layout.id} are only added")
+        if stored.row.id != self._layout.id_of(self._owned_by, stored.row.key):
+            raise ValueError("the record is another owner's")
+        return stored.row
+
+    async def _prepare(self, index: str | None) -> None:
+        if index is not None and self._layout.columns[index].index.all_owners:
+            raise ValueError(f"the index {index!r} is of all owners")
+        if self._session_id is not None:
+            session = await self._store.get_session(self._session_id)
+            if session is None or session.user_id != self._user_id:
+                raise SessionNotFound
+
+
+class RecordsOfKind(Generic[R]):
+    """The records of a kind, of all owners; `Application.of` makes it."""
+
+    def __init__(self, store: Store, layout: Layout[R]) -> None:
+        self._store = store
+        self._layout = layout
+
+    def of_user(self, user_id: str) -> OwnRecords[R]:
+        """The user's."""
+        self._require("user")
+        return OwnRecords(self._store, self._layout, user_id, user_id)
+
+    def of_session(self, user_id: str, session_id: str) -> OwnRecords[R]:
+        """The session's, which must be the user's: what it does raises SessionNotFound otherwise."""
+        self._require("session")
+        return OwnRecords(self._store, self._layout, session_id, user_id, session_id)
+
+    def of_application(self) -> OwnRecords[R]:
+        """Those that are nobody's."""
+        self._require("application")
+        return OwnRecords(self._store, self._layout, "")
+
+    def of_all(self, reader_id: str) -> OthersRecords[R]:
+        """Those of all owners, for this user to read: what admins see of reads of others' data has each page."""
+        return OthersRecords(self._store, self._layout, reader_id)
+
+    def _require(self, owner: str) -> None:
+        if self._layout.kind.owner != owner:
+            raise ValueError(f"the owner of a {self._layout.id} is {self._layout.kind.owner!r}")
+
+
+class Records:
+    """The records of one application."""
+
+    def __init__(self, store: Store, layouts: Sequence[Layout[Any]]) -> None:
+        self._store = store
+        # By name: a reload imports modules of authors anew, and the application goes on.
+        self._layouts: Mapping[str, Layout[Any]] = {layout.kind.name: layout for layout in layouts}
+
+    def of(self, kind: Kind[R]) -> RecordsOfKind[R]:
+        """Raises LookupError if the application does not declare the kind."""
+        layout = self._layouts.get(kind.name)
+        if layout is None:
+            raise LookupError(f"the application's 'records' do not have the kind {kind.name!r}")
+        return RecordsOfKind(self._store, layout)
+
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        """Do all of at most 100 writes, each of another record, or none of them.
+
+        One that changes a record leaves its unique values. Raises RecordConflict if a record is not as it was read, or
+        there already, or another one has its unique value; LimitReached if its owner would have too many;
+        SessionNotFound, BadFrame, and StoreUnavailable, after which they may be written, all of them.
+        """
+        if len(writes) > RECORDS_PER_WRITE:
+            raise BadFrame(f"{len(writes)} records are written at once, {RECORDS_PER_WRITE} may be")
+        places = {(write.record.session_id is None, write.record.id) for write in writes}
+        if len(places) < len(writes):
+            raise RecordConflict("Two writes are of the same record.")
+        if writes:
+            await self._store.write_application_records(writes)
+
+
+def rewritten(layout: Layout[Any], row: ApplicationRecord) -> RecordWrite:
+    """The write that brings a row to the kind's version and layout. Raises what `Layout.value_of` raises."""
+    owner = row.session_id or row.user_id or ""
+    new = layout.row(
+        layout.value_of(row),
+        owner,
+        row.key,
+        user_id=row.user_id,
+        session_id=row.session_id,
+        created_at=row.created_at,
+        at=row.updated_at,
+        revision=row.revision + 1,
+    )
+    return RecordWrite(new)

@@ -1,0 +1,1 @@
+"""Records of applications in MongoDB, and several writes of them as one."""

@@ -1,0 +1,223 @@
+"""The records of an application: each owner's apart, found by indexes, written whole or not at all."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.notes import COMMENTS, NOTES, WORDS, Comment, Mood, Note, Word
+
+from agentic_backend.errors import BadFrame, LimitReached, RecordConflict, SessionNotFound
+from agentic_backend.records.kinds import Kind
+from agentic_backend.records.layout import Layout
+from agentic_backend.records.records import OwnRecords, RecordPage, Records
+from agentic_backend.stores.protocol.trail import AdminReadRecord, TrailQuery
+from agentic_backend.stores.sqlite import SqliteStore
+from tests.stores.samples import a_session
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+def records(store: SqliteStore) -> Records:
+    return Records(store, [Layout("notes", kind) for kind in (NOTES, COMMENTS, WORDS)])
+
+
+@pytest.fixture
+def anns(records: Records) -> OwnRecords[Note]:
+    return records.of(NOTES).of_user("ann")
+
+
+def texts(page: RecordPage[Any]) -> list[str]:
+    return [each.value.text for each in page.records]
+
+
+async def test_a_record_is_written_and_read_as_it_was(anns: OwnRecords[Note], records: Records) -> None:
+    value = Note(text="é\0$", topic="a", slug="s", at=NOON, stars=0.5, mood=Mood.BAD)
+    added = await anns.add(value, key="k/é\0")
+    assert added.value == value and await anns.get("k/é\0") == added
+    assert (added.user_id, added.created_at) == ("ann", added.updated_at)
+    changed = await anns.change(added, value.model_copy(update={"stars": 3}))
+    assert changed.value.stars == 3.0 and changed.created_at == added.created_at
+    with pytest.raises(RecordConflict):
+        await anns.change(added, value)
+    with pytest.raises(RecordConflict):
+        await anns.remove(added)
+    await anns.remove(changed)
+    assert await anns.get("k/é\0") is None
+    words = records.of(WORDS).of_application()
+    assert (await words.add(Word(word="w", meaning=b"\xff"))).value.meaning == b"\xff"
+
+
+async def test_nobody_gets_what_is_anothers(anns: OwnRecords[Note], records: Records) -> None:
+    bobs = records.of(NOTES).of_user("bob")
+    his = await bobs.add(Note(text="his", topic="a"), key="k")
+    await anns.add(Note(text="hers", topic="a"), key="k")
+    assert texts(await anns.find("by_topic", "a")) == texts(await anns.find()) == ["hers"]
+    for act in (anns.changing, lambda stored, value: anns.removing(stored)):
+        with pytest.raises(ValueError, match="another owner's"):
+            act(his, his.value)
+    # Names that look like a part of others.
+    for name in ("", "ann ", "an", "ann 6b", "ann%", "ann~"):
+        assert texts(await records.of(NOTES).of_user(name).find()) == []
+    for index in ("topics", "by_slug"):
+        with pytest.raises(ValueError, match="all owners"):
+            await anns.find(index)
+    with pytest.raises(ValueError, match="owner"):
+        records.of(NOTES).of_session("ann", "s")
+    with pytest.raises(LookupError):
+        records.of(Kind("other", Note))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_records_are_found_by_their_values_page_by_page(anns: OwnRecords[Note], descending: bool) -> None:
+    for number in range(7):
+        at = None if number == 6 else NOON + timedelta(minutes=number)
+        await anns.add(Note(text=f"{number}", topic="ab"[number % 2], stars=-number, at=at), key=f"k{number}")
+
+    async def all_of(*query: Any, **how: Any) -> list[str]:
+        found: list[str] = []
+        cursor = None
+        while True:
+            page = await anns.find(*query, **how, descending=descending, limit=2, cursor=cursor)
+            found += texts(page)
+            if (cursor := page.next_cursor) is None:
+                return found[::-1] if descending else found
+
+    assert await all_of() == ["0", "1", "2", "3", "4", "5", "6"]
+    assert await all_of("by_topic", "a") == ["6", "4", "2", "0"]
+    assert await all_of("by_topic", "a", at_least=-4, below=0) == ["4", "2"]
+    assert await all_of("by_topic", "a", -4) == ["4"]
+    assert await all_of("by_topic", at_least="b") == ["5", "3", "1"]
+    assert await all_of("by_topic", beginning="a") == ["6", "4", "2", "0"]
+    assert await all_of("by_time", None) == ["6"]
+    assert await all_of("by_time", at_least=NOON + timedelta(minutes=2), below="2026-11-30T12:04:00Z") == ["2", "3"]
+    assert await all_of("by_mood", "good", below=None) == [f"{number}" for number in range(7)]
+
+
+async def test_what_is_no_value_or_place_of_an_index_is_refused(anns: OwnRecords[Note], records: Records) -> None:
+    await anns.add(Note(text="1", topic="a"))
+    await anns.add(Note(text="2", topic="a"))
+    wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("by_topic", 1), {}),
+        (("by_topic", "a"), {"below": "x"}),
+        (("by_mood", "happy"), {}),
+        (("by_topic", "x" * 201), {}),
+        (("by_topic", "a"), {"cursor": "x"}),
+        (("by_topic", "a"), {"cursor": "WzEsMl0="}),
+        ((), {"cursor": ""}),
+        (("by_time", "\ud800"), {}),
+    ]
+    for query, how in wrong:
+        with pytest.raises(BadFrame):
+            await anns.find(*query, **how)
+    with pytest.raises(ValueError, match="more values"):
+        await anns.find("by_mood", "good", "more")
+    cursor = (await anns.find("by_topic", "a", limit=1)).next_cursor
+    assert cursor is not None
+    bobs = records.of(NOTES).of_user("bob")
+    await bobs.add(Note(text="his", topic="a"))
+    # A place is one among the reader's own.
+    assert set(texts(await bobs.find("by_topic", "a", cursor=cursor))) <= {"his"}
+    assert texts(await anns.find("by_topic", "b", cursor=cursor)) == []
+
+
+async def test_what_can_not_be_stored_is_refused_and_nothing_is_written(anns: OwnRecords[Note]) -> None:
+    refused: list[tuple[Note, str | None]] = [
+        (Note(text="x" * 300_000), None),
+        (Note.model_construct(text="\ud800"), None),
+        (Note(text="", topic="ü" * 101), None),
+        (Note(text=""), ""),
+        (Note(text=""), "k" * 201),
+        (Note(text=""), "\ud800"),
+    ]
+    for value, key in refused:
+        with pytest.raises(BadFrame):
+            await anns.add(value, key)
+    # Made without being checked.
+    with pytest.raises(ValidationError):
+        await anns.add(Note(text="").model_copy(update={"stars": float("inf")}))
+    assert texts(await anns.find()) == []
+
+
+async def test_several_writes_count_all_or_none(anns: OwnRecords[Note], records: Records) -> None:
+    first, second = await anns.add(Note(text="1"), "1"), await anns.add(Note(text="2", slug="s"), "2")
+    words = records.of(WORDS).of_application()
+    whole = [anns.changing(first, Note(text="one")), anns.removing(second), words.adding(Word(word="w"))]
+    spoilers: list[Callable[[], Any]] = [
+        lambda: anns.adding(Note(text="", slug="s")),
+        lambda: anns.adding(Note(text="again"), "1"),
+        lambda: anns.changing(first, Note(text="twice")),
+    ]
+    for spoiler in spoilers:
+        with pytest.raises(RecordConflict):
+            await records.write([*whole, spoiler()])
+        assert texts(await anns.find()) == ["1", "2"] and (await words.find()).records == []
+    with pytest.raises(BadFrame, match="101 records"):
+        await records.write([anns.adding(Note(text="")) for _ in range(101)])
+    await records.write([])
+    await records.write(whole)
+    assert texts(await anns.find()) == ["one"] and len((await words.find()).records) == 1
+    for _ in range(2):
+        await records.write([anns.adding(Note(text="")) for _ in range(100)])
+    with pytest.raises(LimitReached, match="300"):
+        await records.write([anns.adding(Note(text="")) for _ in range(100)])
+
+
+async def test_unique_values_are_of_one_record_and_none_is_of_many(anns: OwnRecords[Note], records: Records) -> None:
+    await anns.add(Note(text="1", slug="s"))
+    with pytest.raises(RecordConflict):
+        await records.of(NOTES).of_user("bob").add(Note(text="2", slug="s"))
+    other = await anns.add(Note(text="2"))
+    await anns.add(Note(text="3"))
+    with pytest.raises(RecordConflict):
+        await anns.change(other, Note(text="2", slug="s"))
+    found = await records.of(NOTES).of_all("eve").find("by_slug", "s")
+    assert texts(found) == ["1"]
+
+
+async def test_records_of_a_session_are_added_and_go_with_it(store: SqliteStore, records: Records) -> None:
+    await store.create_session(a_session("ann", id="s"))
+    own = records.of(COMMENTS).of_session("ann", "s")
+    added = await own.add(Comment(text="c"), "k")
+    with pytest.raises(ValueError, match="only added"):
+        await own.change(added, Comment(text="d"))
+    with pytest.raises(ValueError, match="only added"):
+        await own.remove(added)
+    strangers: list[OwnRecords[Comment]] = [
+        records.of(COMMENTS).of_session("bob", "s"),
+        records.of(COMMENTS).of_session("ann", "x"),
+    ]
+    for stranger in strangers:
+        acts: list[Callable[[], Awaitable[object]]] = [stranger.find, lambda at=stranger: at.add(Comment(text=""))]
+        for act in acts:
+            with pytest.raises(SessionNotFound):
+                await act()
+        assert await stranger.get("k") is None
+    assert texts(await own.find()) == ["c"]
+    await store.delete_session("s")
+    assert await own.get("k") is None
+
+
+async def test_reads_of_all_owners_are_noted_before(
+    store: SqliteStore, anns: OwnRecords[Note], records: Records
+) -> None:
+    await anns.add(Note(text="hers", topic="a"))
+    everybodys = records.of(NOTES).of_all("eve")
+    assert texts(await everybodys.find("topics", "a")) == texts(await everybodys.find()) == ["hers"]
+    with pytest.raises(ValueError, match="one owner"):
+        await everybodys.find("by_topic", "a")
+    reads = (await store.trail(TrailQuery(AdminReadRecord))).records
+    assert sorted((each.user_id, each.path) for each in reads) == [
+        ("eve", "records notes:note"),
+        ("eve", "records notes:note topics"),
+    ]

@@ -124,7 +124,7 @@ async def open_app(
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
         host = ApplicationHost(applications, store, kpi)
         # They close after the exchanges that call them.
-        await stack.enter_async_context(host.started())
+        await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
         parts, authenticator = await _open_parts(
             stack, settings, agents, models, store, kpi, policies, modules, host.instances, drain, peers
@@ -134,6 +134,7 @@ async def open_app(
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator)
+        host.start(models, parts.ledger)
         await stack.enter_async_context(host.doing_chores(parts.instance))
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 from pydantic import BaseModel, ConfigDict
 
 from agentic_backend.agents.runtime_context import current_context
+from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
 from agentic_backend.errors import (
     AgenticError,
     ApplicationUnavailable,
     BadFrame,
+    BudgetExceeded,
     Forbidden,
     LimitReached,
     NotFound,
@@ -34,9 +36,10 @@ from agentic_backend.policy.hook_result import (
     blocked,
 )
 from agentic_backend.protocol.frames import Frame
+from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.records.kinds import Index, Kind, R, Record
-from agentic_backend.records.records import RecordPage, Records, RecordsOfKind, Stored
+from agentic_backend.records.records import RecordPage, RecordsOfKind, Stored
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 
@@ -47,7 +50,9 @@ __all__ = [
     "ApplicationUnavailable",
     "Audit",
     "BadFrame",
+    "BudgetExceeded",
     "Call",
+    "ChatMessage",
     "Chore",
     "Extraction",
     "Forbidden",
@@ -165,8 +170,8 @@ class Application:
     """Its agents: the name of a file beside the module of the class, in the form of an agents catalog."""
     records: ClassVar[Sequence[Kind[Any]]] = ()
     """The kinds of its records."""
-    opened_records: Records | None = None
-    """The server sets it before `start`; `records_of` and `write` use it."""
+    services: ApplicationServices | None = None
+    """The server sets it before `start`, for the methods below."""
 
     def __init__(self, settings: Any) -> None:
         """`settings` is a `Settings`."""
@@ -186,16 +191,41 @@ class Application:
 
     def records_of(self, kind: Kind[R]) -> RecordsOfKind[R]:
         """Its stored records of this kind, which `records` has. Raises ApplicationUnavailable before `start`."""
-        return self._opened().of(kind)
+        return self._services().records.of(kind)
 
     async def write(self, writes: Sequence[RecordWrite]) -> None:
         """Do all of these writes of its records, or none of them: see `Records.write`."""
-        await self._opened().write(writes)
+        await self._services().records.write(writes)
 
-    def _opened(self) -> Records:
-        if self.opened_records is None:
+    async def ask_model(
+        self,
+        system: str,
+        text: str,
+        *,
+        user: User | None = None,
+        model: str | None = None,
+        purpose: Purpose = "application",
+    ) -> str:
+        """What a model of the settings, or the default one, answers to a text under a system prompt.
+
+        `user` pays for it; without one, the user of the run, or of the exchange that a hook is called for. Raises
+        BudgetExceeded, AgentUnavailable if there is no such model, and the errors of models, such as ModelTimeout.
+        """
+        return await self._services().ask_model(system, text, user=user, model=model, purpose=purpose)
+
+    async def transcript(
+        self, user: User, session_id: str, *, after_rank: int = -1, limit: int = 50
+    ) -> Sequence[ChatMessage]:
+        """Messages of the user's session after a rank, by rank: at most `limit`, up to 200, and about a megabyte.
+
+        Raises SessionNotFound, also for another user's.
+        """
+        return await self._services().transcript(user, session_id, after_rank, limit)
+
+    def _services(self) -> ApplicationServices:
+        if self.services is None:
             raise ApplicationUnavailable(f"The application '{self.title}' is not available.")
-        return self.opened_records
+        return self.services
 
     async def start(self) -> None:
         """Open what it needs. Awaited once, beside the server, which refuses its calls until it has ended."""

@@ -93,7 +93,7 @@ def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float
     for api_id, api in sorted(settings.apis.items()):
         yield _Neighbour("api", api_id, partial(check_api, api_id, api, operations[api_id]))
     for loaded in configuration.applications.loaded:
-        yield _Neighbour("application", loaded.id, partial(check_application, loaded, limit_s))
+        yield _Neighbour("application", loaded.id, partial(check_application, loaded, models, limit_s))
 
 
 async def _check_store(configuration: Configuration, limit_s: float) -> str:

@@ -8,9 +8,14 @@ from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
+from agentic_backend.application_services import ApplicationServices
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.hosting.loading import LoadedApplication
+from agentic_backend.kpi import Kpi
+from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.layout import NewerRecord
 from agentic_backend.records.records import Records
 from agentic_backend.stores.opening import open_sqlite
@@ -20,14 +25,14 @@ _CLOSE_S, _GIVEN_UP_S, _STORE_S = 1.0, 0.1, 5.0
 _PART = 0.4
 
 
-async def check_application(loaded: LoadedApplication, limit_s: float) -> str:
+async def check_application(loaded: LoadedApplication, models: ChatModels, limit_s: float) -> str:
     """Start it, have it check what it needs, and close it. Raises CheckFailed."""
     application, fields = loaded.application, {"application": loaded.id}
     author = AuthorsCalls(f"application:{loaded.id}")
     failed: list[str] = []
 
     async def start() -> None:
-        application.opened_records = records
+        application.services = services
         await application.start()
 
     async def step(name: str, method: Callable[[], Awaitable[None]], timeout_s: float) -> None:
@@ -37,7 +42,7 @@ async def check_application(loaded: LoadedApplication, limit_s: float) -> str:
             failed.append(f"{name}: {error.error}{f' at {error.where}' if error.where else ''}")
 
     async with AsyncExitStack() as stack:
-        records = await _records_of(loaded, stack)
+        services = await _services(loaded, models, stack)
         await step("start", start, _PART * limit_s)
         if not failed:
             await step("check", lambda: application.check(), _PART * limit_s)
@@ -48,12 +53,11 @@ async def check_application(loaded: LoadedApplication, limit_s: float) -> str:
     return f"version {loaded.version} starts, and has what it needs"
 
 
-async def _records_of(loaded: LoadedApplication, stack: AsyncExitStack) -> Records | None:
-    if not loaded.layouts:
-        return None
+async def _services(loaded: LoadedApplication, models: ChatModels, stack: AsyncExitStack) -> ApplicationServices:
     directory = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
     store = await stack.enter_async_context(aclosing(await open_sqlite(directory / "records.sqlite3", _STORE_S)))
-    return Records(store, loaded.layouts)
+    ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(), Kpi())))
+    return ApplicationServices(Records(store, loaded.layouts), store, models, ledger)
 
 
 def check_records(stored: Mapping[str, int], applications: Sequence[LoadedApplication]) -> str:

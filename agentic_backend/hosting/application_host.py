@@ -7,7 +7,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
+from agentic_backend.application_services import ApplicationServices
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.declared_work import DeclaredChore
 from agentic_backend.hosting.hosted_application import HostedApplication
@@ -15,6 +17,7 @@ from agentic_backend.hosting.loading import Applications
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.hooks.modules_file import ModuleSpec
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -45,9 +48,8 @@ class ApplicationHost:
         return [module for hosted in self._hosted for module in hosted.modules()]
 
     @asynccontextmanager
-    async def started(self) -> AsyncIterator[None]:
-        """Start the applications beside what goes on; leaving the context closes them."""
-        self._starts = [asyncio.create_task(self._start(hosted)) for hosted in self._hosted]
+    async def closing(self) -> AsyncIterator[None]:
+        """Close the applications when the context is left."""
         try:
             yield
         finally:
@@ -58,12 +60,16 @@ class ApplicationHost:
             self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
 
+    def start(self, models: ChatModels, ledger: UsageLedger) -> None:
+        """Start the applications beside what goes on. The context `closing` must be open."""
+        self._starts = [asyncio.create_task(self._start(hosted, models, ledger)) for hosted in self._hosted]
+
     async def have_started(self) -> None:
         """Wait until the start of each has ended, well or not."""
         await asyncio.gather(*self._starts, return_exceptions=True)
 
-    async def _start(self, hosted: HostedApplication) -> None:
-        await hosted.start()
+    async def _start(self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger) -> None:
+        await hosted.start(ApplicationServices(hosted.records, self._store, models, ledger))
         if hosted.is_serving:
             application = hosted.loaded.application
             self.instances[class_path_of(type(application))] = application

@@ -12,6 +12,7 @@ from functools import partial
 from starlette.responses import Response
 
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
+from agentic_backend.application_services import ApplicationServices
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden, RecordConflict, StoreUnavailable
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
@@ -24,6 +25,7 @@ from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import HookResult
 from agentic_backend.policy.hooks.modules_file import ModuleEntry, ModuleSpec
 from agentic_backend.records.layout import NewerRecord
+from agentic_backend.records.records import Records
 from agentic_backend.sessions.upkeep.housekeeping import Chore
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -72,9 +74,19 @@ class HostedApplication:
         answer = document_answer("An OpenAPI 3.1 document.")
         return [*calls, Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)]
 
-    async def start(self) -> None:
+    @property
+    def records(self) -> Records:
+        return self._records.records
+
+    async def start(self, services: ApplicationServices) -> None:
         """Start the application, and serve it if it could be."""
-        if await self._open_records() and await self._managed("start", self._start, _START_S):
+        application = self.loaded.application
+
+        async def started() -> None:
+            application.services = services
+            await application.start()
+
+        if await self._open_records() and await self._managed("start", started, _START_S):
             self._show(is_serving=True)
 
     async def aclose(self) -> None:
@@ -115,11 +127,6 @@ class HostedApplication:
                 told = error if isinstance(error, CallFailed) else CallFailed(f"{type(error).__name__}: {error}")
                 self._note("records", told)
                 return False
-
-    async def _start(self) -> None:
-        application = self.loaded.application
-        application.opened_records = self._records.records
-        await application.start()
 
     def upkeep(self) -> list[Chore]:
         """The server's own work on its records."""

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any, Generic
 from uuid import uuid4
 
-from agentic_backend.errors import BadFrame, RecordConflict, SessionNotFound
+from agentic_backend.errors import BadFrame, RecordConflict
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.records.index_terms import beginning_of
 from agentic_backend.records.kinds import Kind, R
 from agentic_backend.records.layout import Layout
+from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import (
     RECORDS_PER_WRITE,
@@ -199,9 +200,7 @@ class OwnRecords(ReadableRecords[R]):
         if index is not None and self._layout.columns[index].index.all_owners:
             raise ValueError(f"the index {index!r} is of all owners")
         if self._session_id is not None:
-            session = await self._store.get_session(self._session_id)
-            if session is None or session.user_id != self._user_id:
-                raise SessionNotFound
+            await owned_session(self._store, self._user_id or "", self._session_id)
 
 
 class RecordsOfKind(Generic[R]):

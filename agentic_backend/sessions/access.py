@@ -2,8 +2,10 @@
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
+from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, SessionRecord
+from agentic_backend.stores.protocol.session_search import PAGE_BYTES
+from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, SessionRecord, shown
 
 
 async def owned_session(store: Store, user_id: str, session_id: str) -> SessionRecord:
@@ -12,6 +14,19 @@ async def owned_session(store: Store, user_id: str, session_id: str) -> SessionR
     if session is None or session.user_id != user_id:
         raise SessionNotFound
     return session
+
+
+async def owned_messages(
+    store: Store, user_id: str, session_id: str, after_rank: int, limit: int
+) -> tuple[Session, list[ChatMessage]]:
+    """The user's session, and its messages after `after_rank`, by rank. Raises SessionNotFound.
+
+    At most `limit` messages, and no more than fit into PAGE_BYTES, but at least one if there is any.
+    """
+    await owned_session(store, user_id, session_id)
+    messages = await store.messages_after(session_id, after_rank, limit, PAGE_BYTES)
+    # Read again: if the session still exists, no message was missing because of a deletion.
+    return (await owned_session(store, user_id, session_id)).shown(), shown(messages)
 
 
 async def owned_exchange(store: Store, user_id: str, exchange_id: str) -> ExchangeRecord:

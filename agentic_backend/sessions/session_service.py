@@ -25,7 +25,7 @@ from agentic_backend.policy.session_log import session_created
 from agentic_backend.protocol.messages import ChatMessage, ExchangeStatus, Session, SessionState
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 from agentic_backend.relay.relay import Relay
-from agentic_backend.sessions.access import owned_exchange, owned_session
+from agentic_backend.sessions.access import owned_exchange, owned_messages, owned_session
 from agentic_backend.sessions.asking.titles import UNNAMED
 from agentic_backend.sessions.asking.user_limits import UserLimits
 from agentic_backend.sessions.bulkhead import Bulkhead
@@ -36,7 +36,7 @@ from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.base import SessionChange, SessionPage, SessionQuery, Store
 from agentic_backend.stores.lineage import descendants
 from agentic_backend.stores.protocol.session_search import FoundPage, SessionSearch
-from agentic_backend.stores.records import ExchangeRecord, SessionRecord, shown
+from agentic_backend.stores.records import ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import EXCHANGES
 
 # Long enough for an exchange of a dead instance: another instance ends it once the lease has expired.
@@ -154,14 +154,8 @@ class SessionService:
     async def messages(
         self, user: User, session_id: str, after_rank: int, limit: int
     ) -> tuple[Session, list[ChatMessage]]:
-        """The session, and its messages after `after_rank`, by rank.
-
-        At most `limit` messages, and no more than fit into PAGE_BYTES, but at least one if there is any.
-        """
-        await owned_session(self._store, user.id, session_id)
-        messages = await self._store.messages_after(session_id, after_rank, limit, PAGE_BYTES)
-        # Read again: if the session still exists, no message was missing because of a deletion.
-        return (await owned_session(self._store, user.id, session_id)).shown(), shown(messages)
+        """See `owned_messages`."""
+        return await owned_messages(self._store, user.id, session_id, after_rank, limit)
 
     async def client_exchange_ids(self, exchange_ids: Collection[str]) -> dict[str, str]:
         """The clients' ids for these exchanges, by exchange id, where they gave one."""

@@ -25,10 +25,15 @@ def paid_by(payer: Payer) -> Iterator[None]:
         _payer.reset(token)
 
 
+def payer_of_hook() -> Payer:
+    """Who pays for what the hook or the module asks that is being called; the server outside of any call."""
+    return _payer.get(_SERVER)
+
+
 def module_services(models: ChatModels, ledger: UsageLedger) -> ModuleServices:
     async def ask_model(name: str | None, system: str, text: str) -> str:
         messages = [SystemMessage(system), HumanMessage(text)]
-        answer = await ledger.ask(models.get(name), messages, _payer.get(_SERVER), "module")
+        answer = await ledger.ask(models.get(name), messages, payer_of_hook(), "module")
         return answer.text
 
     return ModuleServices(ask_model)

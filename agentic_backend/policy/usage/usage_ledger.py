@@ -32,9 +32,9 @@ from agentic_backend.policy.prompt.token_counts import TokenCounts, tokens_of_by
 from agentic_backend.policy.usage.budgets import Budgets
 from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.protocol.trail import TrailRecord, UsageRecord
+from agentic_backend.stores.protocol.trail import Purpose, TrailRecord, UsageRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
-from agentic_backend.streaming.model.model_calls import Asked, CallTokens, ModelCall, ModelCalls, Purpose
+from agentic_backend.streaming.model.model_calls import Asked, CallTokens, ModelCall, ModelCalls
 from agentic_backend.streaming.transcode.drafts import CACHED_INPUT, CompleteDraft
 
 log = logging.getLogger(__name__)

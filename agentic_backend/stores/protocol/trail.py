@@ -18,6 +18,10 @@ from agentic_backend.stores.cursors import cursor_at, place_of
 Rating = Literal["up", "down"]
 
 
+Purpose = Literal["answer", "title", "summary", "module", "internal", "application", "rerank", "judge", "grounding"]
+"""What a model is called for; `internal` are calls whose text nobody sees, and those behind it an application's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
     """The original of a text that a module has replaced or blocked. Only admins see it."""
@@ -87,7 +91,7 @@ class UsageRecord:
     session_id: str | None
     exchange_id: str | None
     agent_id: str | None
-    purpose: Literal["answer", "title", "summary", "module", "internal"]
+    purpose: Purpose
     model: str
     input_tokens: int | None
     output_tokens: int | None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
@@ -25,6 +25,7 @@ from agentic_backend.agents.models.model_failures import ModelFailures
 from agentic_backend.agents.models.provider_failures import failure_type, may_have_cost
 from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.errors import AgenticError
+from agentic_backend.stores.protocol.trail import Purpose
 from agentic_backend.streaming.content.conversion import cached_input_of, model_name, model_of, usage_of
 from agentic_backend.streaming.model.call_spans import chat_span, end_chat, fail_span
 from agentic_backend.streaming.model.said import Said, SaidByCall
@@ -33,9 +34,6 @@ from agentic_backend.tracing.spans import OpenSpan
 
 HIDDEN_TAGS = frozenset({"hidden", TAG_HIDDEN})
 """The tags of a model call whose text is for nobody to see: neither its tokens nor the message that a node returns."""
-
-Purpose = Literal["answer", "title", "summary", "module", "internal"]
-"""What a model is called for; `internal` are calls whose text nobody sees."""
 
 CUT = "cut"
 """The error of a call that its run ends without."""

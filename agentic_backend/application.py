@@ -63,6 +63,7 @@ __all__ = [
     "Index",
     "Kind",
     "LimitReached",
+    "Metric",
     "Modifications",
     "NotFound",
     "PageSize",
@@ -148,6 +149,22 @@ class Chore:
     """How long it may take, in seconds, at most 50."""
 
 
+@dataclass(frozen=True)
+class Metric:
+    """A metric of an application's, which Prometheus sees as `chat_app_{id}__{name}`; a counter's ends with `_total`.
+
+    It has at most a hundred series: what comes with other labels is counted as `other`.
+    """
+
+    name: str
+    type: Literal["counter", "gauge", "histogram"]
+    meaning: str
+    labels: tuple[str, ...] = ()
+    _: KW_ONLY
+    buckets: tuple[float, ...] = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+    """Of a histogram."""
+
+
 A = TypeVar("A", bound="Application")
 
 
@@ -170,6 +187,8 @@ class Application:
     """Its agents: the name of a file beside the module of the class, in the form of an agents catalog."""
     records: ClassVar[Sequence[Kind[Any]]] = ()
     """The kinds of its records."""
+    metrics: ClassVar[Sequence[Metric]] = ()
+    """Its metrics."""
     services: ApplicationServices | None = None
     """The server sets it before `start`, for the methods below."""
 
@@ -221,6 +240,10 @@ class Application:
         Raises SessionNotFound, also for another user's.
         """
         return await self._services().transcript(user, session_id, after_rank, limit)
+
+    def measure(self, metric: Metric, value: float = 1, **labels: str) -> None:
+        """Add to a counter of `metrics`, set a gauge, or observe a histogram's value, with the labels that it has."""
+        self._services().measure(metric.name, value, labels)
 
     def _services(self) -> ApplicationServices:
         if self.services is None:

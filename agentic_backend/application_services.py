@@ -1,6 +1,8 @@
 """ApplicationServices: what an application may use of its server, from `start` on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -10,6 +12,7 @@ from agentic_backend.agents.models.provider_failures import typed_failure
 from agentic_backend.agents.runtime_context import RuntimeContext, current_context
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
+from agentic_backend.kpi.groups.applications import Measure
 from agentic_backend.policy.hooks.module_services import payer_of_hook
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, may_pay
 from agentic_backend.protocol.messages import ChatMessage
@@ -23,9 +26,22 @@ Purpose = Literal["application", "rerank", "judge", "grounding"]
 MOST_MESSAGES = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric of the application's. `can_fall`: its values may be below 0."""
+
+    labels: tuple[str, ...]
+    can_fall: bool
+    measure: Measure
+
+
 class ApplicationServices:
-    def __init__(self, records: Records, store: Store, models: ChatModels, ledger: UsageLedger) -> None:
+    def __init__(
+        self, records: Records, metrics: Mapping[str, Measured], store: Store, models: ChatModels, ledger: UsageLedger
+    ) -> None:
+        """`metrics` are what measures them, by name."""
         self.records = records
+        self._metrics = metrics
         self._store = store
         self._models = models
         self._ledger = ledger
@@ -49,6 +65,17 @@ class ApplicationServices:
         """See Application.transcript."""
         wanted = max(1, min(limit, MOST_MESSAGES))
         return (await owned_messages(self._store, user.id, session_id, after_rank, wanted))[1]
+
+    def measure(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """See Application.measure. Raises LookupError and ValueError."""
+        measured = self._metrics.get(name)
+        if measured is None:
+            raise LookupError(f"the application's 'metrics' do not have {name!r}")
+        if not (isfinite(value) and (value >= 0 or measured.can_fall)):
+            raise ValueError(f"{name}: {value} is no value of this metric")
+        if {*labels} != {*measured.labels} or not all(isinstance(each, str) for each in labels.values()):
+            raise ValueError(f"{name} needs the labels {', '.join(measured.labels) or 'none'}")
+        measured.measure(value, labels)
 
     async def _payer(self, user: User | None) -> Payer:
         if user is not None:

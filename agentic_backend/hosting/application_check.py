@@ -13,11 +13,11 @@ from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.application_services import ApplicationServices
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.hosting.loading import LoadedApplication
+from agentic_backend.hosting.offered_services import offered_services
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.layout import NewerRecord
-from agentic_backend.records.records import Records
 from agentic_backend.stores.opening import open_sqlite
 
 _CLOSE_S, _GIVEN_UP_S, _STORE_S = 1.0, 0.1, 5.0
@@ -56,8 +56,9 @@ async def check_application(loaded: LoadedApplication, models: ChatModels, limit
 async def _services(loaded: LoadedApplication, models: ChatModels, stack: AsyncExitStack) -> ApplicationServices:
     directory = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
     store = await stack.enter_async_context(aclosing(await open_sqlite(directory / "records.sqlite3", _STORE_S)))
-    ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(), Kpi())))
-    return ApplicationServices(Records(store, loaded.layouts), store, models, ledger)
+    kpi = Kpi()
+    ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(), kpi)))
+    return offered_services(loaded, store, models, ledger, kpi.applications)
 
 
 def check_records(stored: Mapping[str, int], applications: Sequence[LoadedApplication]) -> str:

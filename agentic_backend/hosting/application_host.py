@@ -9,11 +9,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
-from agentic_backend.application_services import ApplicationServices
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.declared_work import DeclaredChore
 from agentic_backend.hosting.hosted_application import HostedApplication
 from agentic_backend.hosting.loading import Applications
+from agentic_backend.hosting.offered_services import offered_services
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.hooks.modules_file import ModuleSpec
@@ -69,7 +69,7 @@ class ApplicationHost:
         await asyncio.gather(*self._starts, return_exceptions=True)
 
     async def _start(self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger) -> None:
-        await hosted.start(ApplicationServices(hosted.records, self._store, models, ledger))
+        await hosted.start(offered_services(hosted.loaded, self._store, models, ledger, self._kpi.applications))
         if hosted.is_serving:
             application = hosted.loaded.application
             self.instances[class_path_of(type(application))] = application

@@ -25,7 +25,6 @@ from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import HookResult
 from agentic_backend.policy.hooks.modules_file import ModuleEntry, ModuleSpec
 from agentic_backend.records.layout import NewerRecord
-from agentic_backend.records.records import Records
 from agentic_backend.sessions.upkeep.housekeeping import Chore
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -73,10 +72,6 @@ class HostedApplication:
         calls = [call.operation.behind(self._border_of(call)) for call in self.loaded.calls]
         answer = document_answer("An OpenAPI 3.1 document.")
         return [*calls, Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)]
-
-    @property
-    def records(self) -> Records:
-        return self._records.records
 
     async def start(self, services: ApplicationServices) -> None:
         """Start the application, and serve it if it could be."""

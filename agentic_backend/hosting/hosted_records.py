@@ -11,7 +11,7 @@ from typing import Any
 from agentic_backend.agents.run.authors_calls import AuthorsCalls
 from agentic_backend.errors import RecordConflict, SessionNotFound
 from agentic_backend.records.layout import Layout, NewerRecord
-from agentic_backend.records.records import Records, rewritten
+from agentic_backend.records.records import rewritten
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordWrite
 
@@ -20,7 +20,6 @@ _BATCH, _BATCH_S = 50, 30.0
 
 class HostedRecords:
     def __init__(self, store: Store, application_id: str, layouts: Sequence[Layout[Any]], author: AuthorsCalls) -> None:
-        self.records = Records(store, layouts)
         self._store = store
         self._layouts = layouts
         self._author = author

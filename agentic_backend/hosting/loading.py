@@ -17,11 +17,12 @@ import orjson
 from pydantic import ValidationError
 
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code, resolve
-from agentic_backend.application import Application
+from agentic_backend.application import Application, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of
+from agentic_backend.hosting.declared_metrics import declared_metrics
 from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
 from agentic_backend.records.layout import Layout
@@ -59,6 +60,7 @@ class LoadedApplication:
     chores: Sequence[DeclaredChore]
     layouts: Sequence[Layout[Any]]
     """The layouts of its records."""
+    metrics: Sequence[Metric]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ def _loaded(
             hooks=declared_hooks(application_id, hooks),
             chores=declared_chores(application_id, chores),
             layouts=declared_records(application_id, target.records),
+            metrics=declared_metrics(target.metrics),
         )
 
 

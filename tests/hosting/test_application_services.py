@@ -1,14 +1,20 @@
-"""What applications use of their server: models at their users' expense, and transcripts of their own sessions."""
+"""What applications use of their server: models at their users' expense, transcripts of own sessions, metrics."""
 
 import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from support.chat_client import chat, text_of
-from support.judging_application import PATH
-from support.rest_client import error_of, plain_http, rest
+from support.judging_application import JUDGED, LAST, PATH, Judging
+from support.rest_client import error_of, metric_at, plain_http, rest
 from support.running_server import FAST, RunningServer, running_server
+
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.application import Metric
+from agentic_backend.hosting.declared_metrics import declared_metrics
+from agentic_backend.testing import open_application
 
 PRICE = {"model": "*", "input_per_million": 1, "output_per_million": 2, "from": "2026-01-01"}
 SETTINGS = {**FAST, "prices": [PRICE], "titles": {"enabled": False}, "applications": [{"class_path": PATH}]}
@@ -78,3 +84,55 @@ async def test_a_transcript_is_read_by_its_own_user_alone(tmp_path: Path) -> Non
             for other in (bob, ann):
                 asked = session_id if other is bob else "absent"
                 assert error_of(await other.get(f"/sessions/{asked}/said"))["code"] == "session_not_found"
+
+
+async def test_its_metrics_are_seen_within_bounds(tmp_path: Path) -> None:
+    async with running_server(tmp_path, settings=SETTINGS) as server, judging(server, "ann") as ann:
+        for number in range(3):
+            assert (await ann.post("/verdicts", json={"text": f"words {number} 0"})).status_code == 200
+        assert await metric_at(server.internal, 'chat_app_judging__judged_total{word="words"}') == 3
+        assert await metric_at(server.internal, 'chat_app_judging__length_bucket{le="10.0"}') == 3
+        assert await metric_at(server.internal, "chat_app_judging__last") == 9
+
+
+async def test_a_metric_has_no_more_series_than_it_may() -> None:
+    async with open_application(Judging) as opened:
+        for number in range(150):
+            opened.application.measure(JUDGED, word=f"w{number}" * 30)
+        opened.application.measure(JUDGED, 2, word="w0" * 30)
+        text = opened.app.kpi.exposition("")[0].decode()
+        series = [line for line in text.splitlines() if line.startswith("chat_app_judging__judged_total")]
+        assert len(series) == 101 and 'chat_app_judging__judged_total{word="other"} 50.0' in series
+        assert all(len(line) < 200 for line in series)
+        wrong: list[tuple[Metric, float, dict[str, Any]]] = [
+            (JUDGED, 1, {}),
+            (JUDGED, 1, {"word": "w", "more": "m"}),
+            (JUDGED, 1, {"word": 3}),
+            (JUDGED, -1, {"word": "w"}),
+            (LAST, float("nan"), {}),
+        ]
+        for metric, value, labels in wrong:
+            with pytest.raises(ValueError):
+                opened.application.measure(metric, value, **labels)
+        with pytest.raises(LookupError):
+            opened.application.measure(Metric("absent", "gauge", "It."))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ("metrics", "'metrics' has to be a list"),
+        ([Metric("Judged", "counter", "It.")], "a name has"),
+        ([Metric("a__b", "counter", "It.")], "a name has"),
+        ([Metric("a_total", "counter", "It.")], "a name has"),
+        ([Metric("a", "summary", "It.")], "needs a type"),  # type: ignore[arg-type]
+        ([Metric("a", "counter", "")], "a meaning"),
+        ([Metric("a", "counter", "It.", ("a", "a"))], "labels"),
+        ([Metric("a", "counter", "It.", ("le",))], "labels"),
+        ([Metric("a", "histogram", "It.", buckets=(2, 1))], "buckets"),
+        ([Metric("a", "counter", "It."), Metric("a", "gauge", "It.")], "another metric"),
+    ],
+)
+def test_an_odd_metric_is_refused(metrics: object, said: str) -> None:
+    with pytest.raises(ClassPathError, match=said):
+        declared_metrics(metrics)

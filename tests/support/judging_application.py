@@ -12,6 +12,7 @@ from agentic_backend.application import (
     Hook,
     HookContext,
     HookResult,
+    Metric,
     Point,
     Query,
     User,
@@ -48,12 +49,18 @@ class Said(Value):
     ranks: list[int]
 
 
+JUDGED = Metric("judged", "counter", "Texts that were judged.", ("word",))
+LENGTH = Metric("length", "histogram", "Characters of a text.", buckets=(1, 10, 100))
+LAST = Metric("last", "gauge", "Characters of the last text.")
+
+
 class Judging(Application):
     """Judges texts."""
 
     id = "judging"
     title = "Judging"
     version = "1"
+    metrics = (JUDGED, LENGTH, LAST)
 
     def calls(self) -> Sequence[Call]:
         return [
@@ -65,6 +72,9 @@ class Judging(Application):
         return [Hook(Point.BEFORE_AI, self.before, all_agents=True)]
 
     async def judge(self, user: User, body: Text) -> Verdict:
+        self.measure(JUDGED, word=body.text.split(" ")[0])
+        self.measure(LENGTH, len(body.text))
+        self.measure(LAST, len(body.text))
         text = await self.ask_model("Judge.", body.text, user=user, model=body.model, purpose="judge")
         return Verdict(text=text)
 

@@ -1,0 +1,24 @@
+"""What a server offers to one application, put together."""
+
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.application_services import ApplicationServices, Measured
+from agentic_backend.hosting.loading import LoadedApplication
+from agentic_backend.kpi.groups.applications import ApplicationMetrics
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
+from agentic_backend.records.records import Records
+from agentic_backend.stores.base import Store
+
+
+def offered_services(
+    loaded: LoadedApplication, store: Store, models: ChatModels, ledger: UsageLedger, kpi: ApplicationMetrics
+) -> ApplicationServices:
+    """The services of the application; once for each `kpi`, which has its metrics then."""
+    metrics = {
+        each.name: Measured(
+            each.labels,
+            each.type != "counter",
+            kpi.declare(loaded.id, each.name, each.type, each.meaning, each.labels, each.buckets),
+        )
+        for each in loaded.metrics
+    }
+    return ApplicationServices(Records(store, loaded.layouts), metrics, store, models, ledger)

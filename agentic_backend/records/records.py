@@ -110,15 +110,17 @@ class ReadableRecords(Generic[R]):
 
 
 class OthersRecords(ReadableRecords[R]):
-    """The records of all owners, read by somebody who need not be one: each page is noted before it is read."""
+    """The records of all owners, read for somebody who need not be one: each page is noted before it is read."""
 
-    def __init__(self, store: Store, layout: Layout[R], reader_id: str) -> None:
+    def __init__(self, store: Store, layout: Layout[R], reader_id: str | None) -> None:
         super().__init__(store, layout, None)
         self._reader_id = reader_id
 
     async def _prepare(self, index: str | None) -> None:
         if index is not None and not self._layout.columns[index].index.all_owners:
             raise ValueError(f"the index {index!r} is of one owner")
+        if self._reader_id is None:
+            return
         await AdminReads(self._store).note(self._reader_id, f"records {self._layout.id} {index or ''}".rstrip(), None)
 
 
@@ -225,8 +227,11 @@ class RecordsOfKind(Generic[R]):
         self._require("application")
         return OwnRecords(self._store, self._layout, "")
 
-    def of_all(self, reader_id: str) -> OthersRecords[R]:
-        """Those of all owners, for this user to read: what admins see of reads of others' data has each page."""
+    def of_all(self, reader_id: str | None) -> OthersRecords[R]:
+        """Those of all owners, for this user to read: what admins see of reads of others' data has each page.
+
+        None: for nobody to see, such as in a chore; that is not noted.
+        """
         return OthersRecords(self._store, self._layout, reader_id)
 
     def _require(self, owner: str) -> None:

@@ -54,6 +54,7 @@ __all__ = [
     "Call",
     "ChatMessage",
     "Chore",
+    "Command",
     "Extraction",
     "Forbidden",
     "Frame",
@@ -165,6 +166,17 @@ class Metric:
     """Of a histogram."""
 
 
+@dataclass(frozen=True)
+class Command:
+    """A command, `agentic-backend app {id} {name of the handler}`, which runs beside a server or without one.
+
+    What its handler is given is what is typed: a `str`, `int`, `float` or `Path`; behind `*` an option, and a `bool` a
+    flag. Its docstring is the help.
+    """
+
+    handler: Callable[..., Awaitable[None]]
+
+
 A = TypeVar("A", bound="Application")
 
 
@@ -206,6 +218,10 @@ class Application:
 
     def chores(self) -> Sequence[Chore]:
         """Its work that comes back."""
+        return ()
+
+    def commands(self) -> Sequence[Command]:
+        """Its commands for operators."""
         return ()
 
     def records_of(self, kind: Kind[R]) -> RecordsOfKind[R]:

@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
             "copy everything from a SQLite file to a MongoDB or back, while no server runs on them; can be repeated",
         )
     )
+    _add_application_arguments(command("app", "run a command of an application; its --help lists them"))
     _add_explain_arguments(
         command(
             "explain",
@@ -134,6 +135,12 @@ def _add_migrate_arguments(command: argparse.ArgumentParser) -> None:
         help="what is copied: sqlite:FILE or mongodb://HOST/DATABASE",
     )
     command.add_argument("--to", dest="target", required=True, metavar="URL", help="where to: the other kind")
+
+
+def _add_application_arguments(command: argparse.ArgumentParser) -> None:
+    _add_settings_arguments(command)
+    command.add_argument("application", metavar="APPLICATION", help="its id; options of `app` stand before it")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="the command and what it is given")
 
 
 def _add_explain_arguments(command: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from support.shell_commands import commands, is_setting, make_targets, parsed, s
 
 SCRIPTS = of("sh", "bash")
 OF_OTHERS = set(
-    "cp curl do docker done echo export grep helm install jq kill kubectl mkdir mongod openssl printf sort sqlite3 "
+    "cp curl do docker done echo export grep helm install jq kill kubectl mkdir mongod openssl pip printf sort sqlite3 "
     "systemctl while keycloak-26.4.0/bin/kc.sh".split()
 )
 """Programs of others, whose flags no test knows."""

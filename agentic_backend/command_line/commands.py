@@ -1,4 +1,5 @@
-"""The commands that read what the server reads, or its store: `serve`, `validate`, `eval`, `explain` and `migrate`.
+"""The commands that read what the server reads, or its store: `serve`, `validate`, `eval`, `app`, `explain` and
+`migrate`.
 
 What only one of them needs is imported when it runs: a server starts without it.
 """
@@ -80,6 +81,10 @@ def run_command(options: argparse.Namespace) -> int:
             from agentic_backend.evals.command import evaluate
 
             return evaluate(configuration, options)
+        if options.command == "app":
+            from agentic_backend.command_line.application_command import run_application_command
+
+            return run_application_command(configuration, _models_of(configuration), options)
         return _serve(configuration, files, hangups, output, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
         return _refused(error)

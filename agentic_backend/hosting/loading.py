@@ -22,6 +22,7 @@ from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of
+from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
 from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
@@ -61,6 +62,7 @@ class LoadedApplication:
     layouts: Sequence[Layout[Any]]
     """The layouts of its records."""
     metrics: Sequence[Metric]
+    commands: Sequence[DeclaredCommand]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ def _loaded(
         calls = declared_calls(application_id, application.calls())
         openapi = _openapi(target, application_id, title, version, calls)
         catalog = _catalog(target)
-        hooks, chores = application.hooks(), application.chores()
+        hooks, chores, commands = application.hooks(), application.chores(), application.commands()
         return LoadedApplication(
             class_path=entry.class_path,
             id=application_id,
@@ -182,6 +184,7 @@ def _loaded(
             chores=declared_chores(application_id, chores),
             layouts=declared_records(application_id, target.records),
             metrics=declared_metrics(target.metrics),
+            commands=declared_commands(commands),
         )
 
 

@@ -1,0 +1,101 @@
+"""`agentic-backend app`: runs a command that an application declares, on the store and the models of the settings."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, aclosing
+
+from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.disclosure.exception_detail import text_of, type_of
+from agentic_backend.disclosure.known_secrets import secrets_in
+from agentic_backend.errors import AgenticError
+from agentic_backend.hosting.declared_commands import DeclaredCommand
+from agentic_backend.hosting.hosted_application import HostedApplication
+from agentic_backend.hosting.loading import LoadedApplication
+from agentic_backend.hosting.offered_services import offered_services
+from agentic_backend.kpi import Kpi
+from agentic_backend.loop.event_loop import command_loop, run_until_ended
+from agentic_backend.policy.usage.budgets import Budgets
+from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.usage_ledger import UsageLedger
+from agentic_backend.server.reload.configuration import Configuration
+from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
+from agentic_backend.stores.private_files import private_directory
+from agentic_backend.system_errors import reason_of
+
+_DONE, _FAILED, _WRONG, _INTERRUPTED = 0, 1, 2, 130
+
+
+def run_application_command(configuration: Configuration, models: ChatModels, options: argparse.Namespace) -> int:
+    """Run it; return the exit status: 0, 1 if it failed, 2 if there is no such command, 130 after Ctrl-C."""
+    loaded = {each.id: each for each in configuration.applications.loaded}
+    if options.application not in loaded:
+        known = f"there are {', '.join(loaded)}" if loaded else "there is none"
+        print(f"There is no application {options.application!r}; {known}.", file=sys.stderr)
+        return _WRONG
+    application = loaded[options.application]
+    try:
+        command, values = _parsed(application, options.arguments)
+    except SystemExit as ended:
+        # So argparse ends after its help and after an error.
+        return _WRONG if ended.code else _DONE
+    file = sqlite_file(configuration.settings.store.url, configuration.settings.data.directory)
+    try:
+        if file is not None:
+            # No server may have run yet.
+            private_directory(file.parent)
+        with command_loop() as loop:
+            return run_until_ended(loop, _run(configuration, models, application, command, values))
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except OSError as error:
+        return _told(reason_of(error))
+    except CannotOpenStore as error:
+        return _told(str(error))
+
+
+def _parsed(application: LoadedApplication, arguments: Sequence[str]) -> tuple[DeclaredCommand, dict[str, object]]:
+    """The command and what its handler is given. Raises SystemExit as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog=f"agentic-backend app {application.id}", description=f"Commands of the application '{application.title}'."
+    )
+    parsers = parser.add_subparsers(dest="command", required=True)
+    for each in application.commands:
+        first_line = each.description.partition("\n")[0]
+        # A `%` would be the beginning of a placeholder.
+        each.add_to(parsers.add_parser(each.name, help=first_line.replace("%", "%%"), description=each.description))
+    values = vars(parser.parse_args(arguments))
+    name = values.pop("command")
+    return next(each for each in application.commands if each.name == name), values
+
+
+async def _run(
+    configuration: Configuration,
+    models: ChatModels,
+    application: LoadedApplication,
+    command: DeclaredCommand,
+    values: dict[str, object],
+) -> int:
+    settings, kpi = configuration.settings, Kpi()
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(aclosing(await open_store(settings, kpi.dependencies.store_operation)))
+        budgets = Budgets(store, settings.budgets)
+        ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(settings.prices), kpi, budgets)))
+        hosted = await stack.enter_async_context(aclosing(HostedApplication(application, store, kpi)))
+        await hosted.start(offered_services(application, store, models, ledger, kpi.applications))
+        if not hosted.is_serving:
+            return _told(f"The application '{application.title}' does not start; see above.")
+        try:
+            await command.handler(**values)
+        except AgenticError as error:
+            return _told(error.content)
+        except Exception as error:
+            # The command is an author's code.
+            secrets = [*secrets_in(settings.model_dump()), *configuration.agents.secrets]
+            return _told(f"{type_of(error)}: {text_of(error, secrets)}")
+    return _DONE
+
+
+def _told(problem: str) -> int:
+    print(f"The command failed: {problem}", file=sys.stderr)
+    return _FAILED

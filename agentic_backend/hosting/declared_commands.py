@@ -1,0 +1,88 @@
+"""The commands that an application declares, checked: async methods, whose signatures say what they are given."""
+
+import argparse
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.application import Command
+from agentic_backend.hosting.declared_calls import is_async_method, line_of
+
+_MOST = 50
+_TYPES = (str, int, float, Path)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredCommand:
+    """A command whose declaration is sound."""
+
+    name: str
+    """As it is typed."""
+    description: str
+    handler: Any
+    parameters: Sequence[inspect.Parameter]
+    types: dict[str, type]
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Have the parser read what the handler is given."""
+        for parameter in self.parameters:
+            name, type_ = parameter.name, self.types[parameter.name]
+            is_needed, default = parameter.default is parameter.empty, parameter.default
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                more: dict[str, Any] = {} if is_needed else {"nargs": "?", "default": default}
+                parser.add_argument(name, metavar=name.upper(), type=type_, **more)
+            elif type_ is bool:
+                parser.add_argument(_option(name), dest=name, action="store_true")
+            else:
+                given: dict[str, Any] = {"required": True} if is_needed else {"default": default}
+                parser.add_argument(_option(name), dest=name, type=type_, **given)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def declared_commands(commands: object) -> list[DeclaredCommand]:
+    """The commands that `Application.commands` has answered. Raises ClassPathError, and what reading them raises."""
+    is_list = isinstance(commands, list | tuple) and len(commands) <= _MOST
+    if not is_list or not all(type(each) is Command for each in commands):  # type: ignore[attr-defined]
+        raise ClassPathError(f"'commands' has to answer a list of at most {_MOST} commands")
+    declared = [_declared(each) for each in commands]  # type: ignore[attr-defined]
+    names = [each.name for each in declared]
+    for name in names:
+        if names.count(name) > 1:
+            raise ClassPathError(f"two commands are {name!r}")
+    return declared
+
+
+def _declared(command: Command) -> DeclaredCommand:
+    handler = command.handler
+    if not is_async_method(handler):
+        raise ClassPathError("the handler of a command is no async method")
+    parameters = list(inspect.signature(handler).parameters.values())
+    hints = get_type_hints(handler)
+    types: dict[str, type] = {}
+    for parameter in parameters:
+        found = _type_of(hints.get(parameter.name))
+        is_option = parameter.kind is parameter.KEYWORD_ONLY
+        is_flag = found is bool and is_option and parameter.default is False
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not (is_flag or found in _TYPES):
+            raise ClassPathError(
+                f"the command {handler.__name__!r}{line_of(handler)}: {parameter.name!r} has to be a str, an int, a "
+                "float or a Path, or a bool that is False behind '*'"
+            )
+        types[parameter.name] = found
+    description = inspect.getdoc(handler) or ""
+    return DeclaredCommand(handler.__name__.replace("_", "-"), description, handler, parameters, types)
+
+
+def _type_of(annotation: Any) -> Any:
+    """The type; of a type or None, that type."""
+    if get_origin(annotation) in (Union, UnionType):
+        members = [member for member in get_args(annotation) if member is not type(None)]
+        return members[0] if len(members) == 1 else None
+    return annotation

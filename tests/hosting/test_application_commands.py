@@ -1,0 +1,107 @@
+"""The commands of an application, as processes: what is typed, printed, kept, and how they end."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.commanded_application import PATH
+from support.server_process import command, serving
+
+from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.application import Application, Command
+from agentic_backend.hosting.declared_commands import declared_commands
+
+OFFLINE = {"models": {"default": {"model": "offline"}}}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump({**OFFLINE, "applications": [{"class_path": PATH}]}))
+    (tmp_path / "lines.txt").write_text("one\ntwo\n")
+    return file
+
+
+async def run(settings: Path, *arguments: str) -> tuple[int, list[str], str]:
+    async with command("app", "--config", settings, *arguments, cwd=settings.parent) as process:
+        return await process.ended(), process.stdout.splitlines(), process.stderr
+
+
+async def test_a_command_is_given_what_is_typed_beside_a_server(settings: Path) -> None:
+    keep = ("commanded", "keep-lines", "lines.txt")
+    async with serving("--config", settings, cwd=settings.parent):
+        assert (await run(settings, *keep))[:2] == (0, ["one", "two", "2 are kept"])
+        status, printed, _ = await run(settings, *keep, "2", "--prefix", "-", "--dry-run")
+        assert (status, printed) == (0, ["-one", "-two", "-one", "-two", "2 are kept"])
+    status, [printed], _ = await run(settings, "commanded", "ask", "words 2 0", "--purpose-of", "it")
+    assert status == 0 and printed.startswith("it ")
+
+
+async def test_what_is_typed_wrong_is_told(settings: Path) -> None:
+    status, _, told = await run(settings, "absent", "keep-lines")
+    assert (status, told) == (2, "There is no application 'absent'; there are commanded.\n")
+    for arguments, said in (
+        (["absent"], "invalid choice: 'absent'"),
+        (["keep-lines"], "FILE"),
+        (["keep-lines", "lines.txt", "x"], "invalid int value: 'x'"),
+        (["ask", "text"], "--purpose-of"),
+        ([], "command"),
+    ):
+        status, _, told = await run(settings, "commanded", *arguments)
+        assert status == 2 and said in told and "Traceback" not in told
+    status, printed, _ = await run(settings, "commanded", "--help")
+    assert status == 0 and any("keep-lines" in line and "100 % of them." in line for line in printed)
+
+
+async def test_a_command_that_fails_says_why_and_closes_all(settings: Path) -> None:
+    for name, said in (("fail", "ValueError: this one"), ("refuse", "No more today.")):
+        assert await run(settings, "commanded", name) == (1, [], f"The command failed: {said}\n")
+    async with command("app", "--config", settings, "commanded", "wait", cwd=settings.parent) as process:
+        while "waiting" not in process.stdout:
+            assert process.process.returncode is None
+            await asyncio.sleep(0.02)
+        assert await process.stop(signal.SIGINT) == 130
+        assert "Traceback" not in process.stderr
+    assert (await run(settings, "commanded", "leave"))[0] == 7
+
+
+class Odd(Application):
+    async def take_list(self, values: list[str]) -> None:
+        raise NotImplementedError
+
+    async def take_more(self, *values: str) -> None:
+        raise NotImplementedError
+
+    async def take_flag(self, flag: bool) -> None:
+        raise NotImplementedError
+
+    async def take_untyped(self, value) -> None:  # type: ignore[no-untyped-def]
+        raise NotImplementedError
+
+    async def take_none(self) -> None:
+        raise NotImplementedError
+
+    def block(self) -> None:
+        raise NotImplementedError
+
+
+ODD = Odd(None)
+
+
+@pytest.mark.parametrize(
+    ("commands", "said"),
+    [
+        ("commands", "'commands' has to answer a list"),
+        ([ODD.take_none], "'commands' has to answer a list"),
+        ([Command(ODD.block)], "no async method"),  # type: ignore[arg-type]
+        *[([Command(each)], "has to be a str") for each in (ODD.take_list, ODD.take_more, ODD.take_flag)],
+        ([Command(ODD.take_untyped)], "has to be a str"),
+        ([Command(ODD.take_none)] * 2, "two commands are 'take-none'"),
+    ],
+)
+def test_an_odd_command_is_refused(commands: Any, said: str) -> None:
+    with pytest.raises(ClassPathError, match=said):
+        declared_commands(commands)

@@ -263,7 +263,10 @@ class ApplicationUnavailable(AgenticError):
 
 
 class RecordConflict(AgenticError):
-    """A record of an application is not as a write expects it, or another one has its unique value."""
+    """A record of an application is not as a write expects it, or another one has its unique value.
+
+    `retryable` where it is just being written.
+    """
 
     code, http_status, whose, retryable = "record_conflict", 409, "client", False
     default = "This has been changed meanwhile, or is there already."

@@ -41,7 +41,7 @@ def _check(kind: Kind[Any]) -> None:
         "'append_only' has to be true or false": type(kind.append_only) is bool,
         "the version has to be a whole number from 1": type(kind.version) is int and 1 <= kind.version < 1_000_000,
         "'upgrades' needs a function for each earlier version": type(kind.upgrades) is dict
-        and list(kind.upgrades) == list(range(1, kind.version))
+        and {*kind.upgrades} == {*range(1, kind.version)}
         and all(callable(each) for each in kind.upgrades.values()),
         f"keep_days has to be more than 0 and at most {_LONGEST_DAYS}": kind.keep_days is None
         or (is_number(kind.keep_days) and 0 < kind.keep_days <= _LONGEST_DAYS),

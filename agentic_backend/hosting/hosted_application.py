@@ -34,7 +34,7 @@ from agentic_backend.transports.rest.operation import Border, Operation
 log = logging.getLogger(__name__)
 
 _START_S, _CLOSE_S = 30.0, 2.0
-_STORE_AGAIN_S = 1.0
+_AGAIN_S = 1.0
 _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
 _LONGEST_RETRY_S = 3_600
@@ -116,11 +116,12 @@ class HostedApplication:
             try:
                 await self._records.open()
                 return True
-            except StoreUnavailable:
-                await asyncio.sleep(_STORE_AGAIN_S)
-            except (CallFailed, NewerRecord, RecordConflict) as error:
-                told = error if isinstance(error, CallFailed) else CallFailed(f"{type(error).__name__}: {error}")
-                self._note("records", told)
+            except Exception as error:
+                if isinstance(error, StoreUnavailable) or (isinstance(error, RecordConflict) and error.retryable):
+                    await asyncio.sleep(_AGAIN_S)
+                    continue
+                # Whatever is wrong with one application's records keeps that one from serving.
+                self._note("records", error if isinstance(error, CallFailed) else CallFailed(_told(error)))
                 return False
 
     def upkeep(self) -> list[Chore]:
@@ -181,6 +182,12 @@ class HostedApplication:
         if isinstance(answer, AgenticError):
             raise answer
         return answer
+
+
+def _told(error: Exception) -> str:
+    """The error's type, and its words if they are the server's own."""
+    is_ours = isinstance(error, NewerRecord | AgenticError)
+    return f"{type(error).__name__}: {error}" if is_ours else type(error).__name__
 
 
 def _refusal(error: AgenticError) -> AgenticError | CallFailed:

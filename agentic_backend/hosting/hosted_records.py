@@ -8,12 +8,12 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from agentic_backend.agents.run.authors_calls import AuthorsCalls
+from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.errors import RecordConflict, SessionNotFound
 from agentic_backend.records.layout import Layout, NewerRecord
 from agentic_backend.records.records import rewritten
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordWrite
+from agentic_backend.stores.protocol.application_records import RecordWrite
 
 _BATCH, _BATCH_S = 50, 30.0
 
@@ -29,7 +29,7 @@ class HostedRecords:
         """Bring what is stored to what is declared.
 
         Raises NewerRecord, StoreUnavailable, CallFailed if an upgrade or a model fails, and RecordConflict if two
-        records have the same values in an index that is unique now.
+        records have the same values in an index that is unique now; it is retryable while others write one.
         """
         if not self._layouts:
             return
@@ -43,39 +43,58 @@ class HostedRecords:
     async def upkeep(self, limit: int) -> int:
         """Delete records whose time is over, and rewrite those that an older instance has written since; how many.
 
-        Raises as `open` does.
+        Raises as `open` does, once all else is done.
         """
         done = 0
+        failed: CallFailed | RecordConflict | None = None
         for layout in self._layouts:
-            if layout.kind.keep_days is not None and done < limit:
-                before = self._store.now() - timedelta(days=layout.kind.keep_days)
-                done += await self._store.delete_application_records(
-                    layout.id, before, limit - done, of_session=layout.of_session
-                )
-            if done < limit:
-                done += await self._rewrite(layout, limit - done)
+            try:
+                if done < limit:
+                    done += await self._delete_old(layout, limit - done)
+                if done < limit:
+                    done += await self._rewrite(layout, limit - done)
+            except (CallFailed, RecordConflict) as error:
+                failed = error
+        if failed is not None:
+            raise failed
         return done
 
+    async def _delete_old(self, layout: Layout[Any], limit: int) -> int:
+        if layout.kind.keep_days is None:
+            return 0
+        before = self._store.now() - timedelta(days=layout.kind.keep_days)
+        return await self._store.delete_application_records(layout.id, before, limit, of_session=layout.of_session)
+
     async def _rewrite(self, layout: Layout[Any], limit: int) -> int:
+        """Rewrite at most `limit` records; how many. Raises a conflict once it has tried all of them."""
         kind = layout.kind
         rows = await self._store.outdated_application_records(
             layout.id, kind.version, layout.stamp, limit, of_session=layout.of_session
         )
-        if rows:
+        if not rows:
+            return 0
 
-            async def computed() -> list[RecordWrite]:
-                return [rewritten(layout, row) for row in rows]
+        async def computed() -> list[RecordWrite]:
+            return [rewritten(layout, row) for row in rows]
 
-            for row, write in zip(rows, await self._author.result(computed, _BATCH_S, self._log_fields), strict=True):
-                await self._write(layout, row, write)
+        failed: RecordConflict | None = None
+        for write in await self._author.result(computed, _BATCH_S, self._log_fields):
+            try:
+                await self._write(layout, write)
+            except RecordConflict as error:
+                failed = error
+        if failed is not None:
+            raise failed
         return len(rows)
 
-    async def _write(self, layout: Layout[Any], row: ApplicationRecord, write: RecordWrite) -> None:
+    async def _write(self, layout: Layout[Any], write: RecordWrite) -> None:
+        """Raises RecordConflict if the record is still as it was."""
         # One goes with its session, or somebody else has written it meanwhile.
         with suppress(SessionNotFound):
             try:
                 await self._store.write_application_records([write])
-            except RecordConflict:
-                there = await self._store.get_application_records([row.id], of_session=layout.of_session)
-                if there == [row]:
-                    raise
+            except RecordConflict as error:
+                there = await self._store.get_application_records([write.record.id], of_session=layout.of_session)
+                if there and there[0].revision == write.expected:
+                    said = f"Two records of kind {layout.id} have the same values in an index that is unique."
+                    raise RecordConflict(None if error.retryable else said, retryable=error.retryable) from None

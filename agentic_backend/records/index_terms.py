@@ -13,6 +13,8 @@ from agentic_backend.errors import BadFrame
 
 LONGEST_TEXT_BYTES = 200
 """The longest text that is a value of an index, in bytes of UTF-8."""
+AFTER_NONE = "1"
+"""Behind the term of None, and before those of all other values."""
 _END = "."
 _LARGEST = 2**63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

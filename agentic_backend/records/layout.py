@@ -1,23 +1,25 @@
 """A kind's rows: where a record is, and the columns by which it is found."""
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NoBase64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Generic
+from typing import Annotated, Any, Generic
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from agentic_backend.errors import BadFrame
-from agentic_backend.records.index_terms import LONGEST_TEXT_BYTES, hexadecimal, term_of
+from agentic_backend.records.index_terms import AFTER_NONE, LONGEST_TEXT_BYTES, beginning_of, hexadecimal, term_of
 from agentic_backend.records.kinds import Index, Kind, R
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, Order
+from agentic_backend.stores.protocol.application_records import ApplicationRecord, Order, behind
 
 LARGEST_BYTES = 256 * 1024
 """The largest record, as JSON."""
-_CURSOR: TypeAdapter[tuple[str, str]] = TypeAdapter(tuple[str, str])
+_PLACE = re.compile(r"[0-9a-f.]+")
 
 
 class NewerRecord(Exception):
@@ -30,46 +32,61 @@ class NewerRecord(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """The column of an index."""
+class OtherOwner(Exception):
+    """A record is of an owner that its kind no longer has."""
 
-    name: Order
-    index: Index
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"There are records of kind {kind} of another owner than it declares: that is another kind.")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an owner's records are in an order: what begins the values of the column `order`, and the ids."""
+    """Where an owner's records are in an order: all their values of the column `order` begin with `beginning`."""
 
     order: Order
     beginning: str
-    ids: str
-    fields: Sequence[str]
+    fields: Mapping[str, TypeAdapter[Any]]
     """The fields whose terms come behind the beginning; none in the order of keys."""
-    adapters: Mapping[str, TypeAdapter[Any]]
 
-    def terms(self, values: Sequence[object], first: int = 0) -> str:
+    def range(
+        self, values: Sequence[object], beginning: str | None, at_least: object, below: object
+    ) -> tuple[str, str]:
+        """The first value of the column, and the one behind all, for what `find` is asked. Raises BadFrame."""
+        among = self.beginning + self._terms(values, 0)
+        if beginning is not None:
+            if at_least is not None or below is not None or (self.fields and len(values) >= len(self.fields)):
+                raise ValueError("a beginning is of the field behind those with values, and has no other bound")
+            first = among + (beginning_of(beginning) if self.fields else hexadecimal(beginning))
+            return first, behind(first)
+        first = among if at_least is None else among + self._terms([at_least], len(values))
+        if below is None:
+            return first, behind(among)
+        # None is below nothing.
+        return max(first, among + AFTER_NONE), among + self._terms([below], len(values))
+
+    def _terms(self, values: Sequence[object], first: int) -> str:
         """The terms of values of the fields from the `first` on. Raises BadFrame."""
-        names = self.fields[first : first + len(values)]
-        if len(names) < len(values):
+        fields = list(self.fields.items())[first : first + len(values)]
+        if len(fields) < len(values):
             raise ValueError(f"more values than the index has fields, which are {', '.join(self.fields) or 'none'}")
-        return "".join(_term(name, self.adapters[name], value) for name, value in zip(names, values, strict=True))
+        return "".join(_term(name, adapter, value) for (name, adapter), value in zip(fields, values, strict=True))
 
-    def after(self, cursor: str | None) -> tuple[str, str] | None:
+    def after(self, cursor: str | None) -> str | None:
         """The place that a cursor names, among these records. Raises BadFrame."""
         if cursor is None:
             return None
         try:
-            term, record_id = _CURSOR.validate_json(urlsafe_b64decode(cursor))
-        except ValueError:
-            raise BadFrame("cursor: not one that a page has given") from None
-        return self.beginning + term, self.ids + record_id
+            place = urlsafe_b64decode(cursor.encode()).decode("ascii")
+        except (NoBase64, UnicodeError):
+            place = ""
+        if not _PLACE.fullmatch(place):
+            raise BadFrame("cursor: not one that a page has given")
+        return self.beginning + place
 
     def cursor_behind(self, row: ApplicationRecord) -> str:
         """The cursor behind this record. It tells nothing of whose it is."""
-        place = getattr(row, self.order).removeprefix(self.beginning), row.id.removeprefix(self.ids)
-        return urlsafe_b64encode(_CURSOR.dump_json(place)).decode()
+        place: str = getattr(row, self.order)
+        return urlsafe_b64encode(place.removeprefix(self.beginning).encode()).decode()
 
 
 class Layout(Generic[R]):
@@ -78,17 +95,20 @@ class Layout(Generic[R]):
         self.of_session = kind.owner == "session"
         self.id = f"{application_id}:{kind.name}"
         """The kind's name among those of all applications."""
-        self.columns = _columns(kind.indexes)
-        """The columns of the indexes, by their names."""
-        fields = kind.model.model_fields
-        self._adapters: Mapping[str, TypeAdapter[Any]] = {
-            name: TypeAdapter[Any](fields[name].annotation or Any)
-            for index in kind.indexes.values()
-            for name in index.fields
-        }
-        told = [(name, column.name, column.index.fields, column.index.all_owners) for name, column in self._sorted()]
-        self.stamp = sha256(repr(told).encode()).hexdigest()[:16]
-        """Changes with the declared indexes."""
+        self._columns = _columns(kind.indexes)
+        names = {name for index in kind.indexes.values() for name in index.fields}
+        self._adapters = {name: _adapter(kind, name) for name in names}
+        told = [(name, self._columns[name], *_told(kind, index)) for name, index in sorted(kind.indexes.items())]
+        self.stamp = sha256(repr((kind.version, kind.owner, told)).encode()).hexdigest()[:16]
+        """Changes with the version, the owner and the indexes. Terms of another one are in nobody's way."""
+
+    def place_in(self, index: str | None, owner: str | None) -> Place:
+        """Where the owner's records are in the index, or in the order of keys; None: those of all owners."""
+        if index is None:
+            return Place("id", self.beginning(owner), {})
+        declared = self.kind.indexes[index]
+        fields = {name: self._adapters[name] for name in declared.fields}
+        return Place(self._columns[index], self._beginning_in(index, owner), fields)
 
     def beginning(self, owner: str | None) -> str:
         """What the ids of the owner's records begin with; None: of all records. Raises BadFrame."""
@@ -100,17 +120,9 @@ class Layout(Generic[R]):
             raise BadFrame(f"a key has to have 1 to {LONGEST_TEXT_BYTES} bytes")
         return self.beginning(owner) + hexadecimal(key)
 
-    def place_in(self, index: str | None, owner: str | None) -> Place:
-        """Where the owner's records are in the index, or in the order of keys; None: those of all owners."""
-        ids = self.beginning(owner)
-        if index is None:
-            return Place("id", ids, ids, (), self._adapters)
-        column = self.columns[index]
-        return Place(column.name, self._beginning_in(index, owner), ids, column.index.fields, self._adapters)
-
     def _beginning_in(self, index: str, owner: str | None) -> str:
-        is_of_all = owner is None or self.columns[index].index.all_owners
-        return f"{self.id}.{index} {'' if owner is None or is_of_all else hexadecimal(owner)} "
+        whose = "" if owner is None or self.kind.indexes[index].all_owners else hexadecimal(owner)
+        return f"{self.id}.{index} {self.stamp} {whose} "
 
     def row(
         self,
@@ -124,18 +136,23 @@ class Layout(Generic[R]):
         at: datetime,
         revision: int,
     ) -> ApplicationRecord:
-        """Raises BadFrame if the value is too large, or has a value that no index can hold."""
-        text = _json_of(value)
-        # What is stored is what is read: a model's copy may have been given anything.
-        value = self.kind.model.model_validate_json(text)
+        """Raises BadFrame if the value is too large, or has a value that no index can hold.
+
+        Raises ValueError if it would not be read as it is.
+        """
+        stored = self._stored(value)
         record_id = self.id_of(owner, key)
         terms: dict[str, str] = {"unique_1": record_id, "unique_2": record_id}
-        for name, column in self.columns.items():
-            values = {field: getattr(value, field) for field in column.index.fields}
-            # Of those without any value there may be many.
-            if not (column.index.unique and all(each is None for each in values.values())):
-                own = (_term(field, self._adapters[field], each) for field, each in values.items())
-                terms[column.name] = self._beginning_in(name, owner) + "".join(own)
+        for name, index in self.kind.indexes.items():
+            values = {field: getattr(value, field) for field in index.fields}
+            own = "".join(_term(field, self._adapters[field], each) for field, each in values.items())
+            if not index.unique:
+                # So that no two are the same, and pages neither repeat nor skip any.
+                own += sha256(record_id.encode()).hexdigest()[:24]
+            elif all(each is None for each in values.values()):
+                # Of those without any value there may be many.
+                continue
+            terms[self._columns[name]] = self._beginning_in(name, owner) + own
         return ApplicationRecord(
             id=record_id,
             kind=self.id,
@@ -147,30 +164,76 @@ class Layout(Generic[R]):
             revision=revision,
             version=self.kind.version,
             layout=self.stamp,
-            value=from_json(text),
+            value=stored,
             **terms,
         )
 
     def value_of(self, row: ApplicationRecord) -> R:
         """The record, brought to the kind's version. Raises NewerRecord, and what an upgrade or the model raises."""
-        value: dict[str, Any] = row.value
         if row.version > self.kind.version:
             raise NewerRecord(self.id, row.version, self.kind.version)
+        if row.version == self.kind.version:
+            return self._read(row.value)
+        # An upgrade may change what it is given.
+        value = from_json(to_json(row.value))
         for version in range(row.version, self.kind.version):
             value = self.kind.upgrades[version](value)
-        return self.kind.model.model_validate_json(to_json(value))
+        return self._read(value)
 
-    def _sorted(self) -> list[tuple[str, Column]]:
-        return sorted(self.columns.items())
+    def _stored(self, value: R) -> dict[str, Any]:
+        """The value as JSON, which must be read as the same: a model may have said otherwise what is written of it."""
+        try:
+            text = value.model_dump_json(warnings="error").encode()
+        except ValueError as error:
+            if "surrogates not allowed" in str(error):
+                raise BadFrame("a text is no valid Unicode") from None
+            # The error quotes the value.
+            raise ValueError(f"a record of kind {self.id} is none of its model's") from None
+        if len(text) > LARGEST_BYTES:
+            raise BadFrame(f"the record is larger than {LARGEST_BYTES} bytes")
+        stored: object = from_json(text)
+        if type(stored) is not dict or self._read(stored) != value:
+            raise ValueError(f"a record of kind {self.id} would not be read as it is written")
+        return stored
+
+    def _read(self, value: object) -> R:
+        try:
+            return self.kind.model.model_validate_json(to_json(value))
+        except ValidationError as error:
+            # Its own text quotes the value.
+            places = ", ".join(".".join(map(str, each["loc"])) or each["type"] for each in error.errors()[:5])
+            raise ValueError(f"a record of kind {self.id} is none of its model's: {places}") from None
 
 
-def _columns(indexes: Mapping[str, Index]) -> dict[str, Column]:
+def _columns(indexes: Mapping[str, Index]) -> dict[str, Order]:
     numbers = {True: iter(("unique_1", "unique_2")), False: iter(("index_1", "index_2", "index_3", "index_4"))}
-    columns: dict[str, Column] = {}
+    columns: dict[str, Order] = {}
     for name, index in indexes.items():
         column: Any = next(numbers[index.unique])
-        columns[name] = Column(column, index)
+        columns[name] = column
     return columns
+
+
+def _adapter(kind: Kind[Any], field: str) -> TypeAdapter[Any]:
+    """Brings a value that is looked for to the form that the model gives to a stored one."""
+    found = kind.model.model_fields[field]
+    annotation: Any = found.annotation
+    if found.metadata:
+        annotation = Annotated[annotation, *found.metadata]
+    config = kind.model.model_config
+    texts = ConfigDict(
+        str_to_lower=config.get("str_to_lower", False),
+        str_to_upper=config.get("str_to_upper", False),
+        str_strip_whitespace=config.get("str_strip_whitespace", False),
+    )
+    return TypeAdapter(annotation, config=texts)
+
+
+def _told(kind: Kind[Any], index: Index) -> tuple[object, ...]:
+    """All of the index that its terms depend on."""
+    fields = [kind.model.model_fields[field] for field in index.fields]
+    types = [f"{field.annotation!r} {field.metadata!r}" for field in fields]
+    return index.fields, index.unique, index.all_owners, types
 
 
 def _term(field: str, adapter: TypeAdapter[Any], value: object) -> str:
@@ -181,13 +244,3 @@ def _term(field: str, adapter: TypeAdapter[Any], value: object) -> str:
         raise BadFrame(f"{field}: not a value of this field") from None
     except BadFrame as error:
         raise BadFrame(f"{field}: {error}") from None
-
-
-def _json_of(value: R) -> bytes:
-    try:
-        text = value.model_dump_json().encode()
-    except ValueError:
-        raise BadFrame("a text is no valid Unicode") from None
-    if len(text) > LARGEST_BYTES:
-        raise BadFrame(f"the record is larger than {LARGEST_BYTES} bytes")
-    return text

@@ -8,9 +8,8 @@ from uuid import uuid4
 
 from agentic_backend.errors import BadFrame, RecordConflict
 from agentic_backend.policy.admin_reads import AdminReads
-from agentic_backend.records.index_terms import beginning_of
 from agentic_backend.records.kinds import Kind, R
-from agentic_backend.records.layout import Layout
+from agentic_backend.records.layout import Layout, OtherOwner
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import (
@@ -18,7 +17,6 @@ from agentic_backend.stores.protocol.application_records import (
     ApplicationRecord,
     RecordQuery,
     RecordWrite,
-    behind,
 )
 
 MOST_PER_PAGE = 200
@@ -81,13 +79,9 @@ class ReadableRecords(Generic[R]):
         """
         await self._prepare(index)
         place = self._layout.place_in(index, self._owner)
-        among = place.beginning + place.terms(values)
-        next_field = len(values)
-        first = among if at_least is None else among + place.terms([at_least], next_field)
-        end = behind(among) if below is None else among + place.terms([below], next_field)
-        if beginning is not None:
-            first = among + beginning_of(beginning)
-            end = behind(first)
+        first, end = place.range(values, beginning, at_least, below)
+        if type(limit) is not int:
+            raise TypeError("the limit has to be a whole number")
         wanted = max(1, min(limit, MOST_PER_PAGE))
         query = RecordQuery(
             place.order,
@@ -117,11 +111,12 @@ class OthersRecords(ReadableRecords[R]):
         self._reader_id = reader_id
 
     async def _prepare(self, index: str | None) -> None:
-        if index is not None and not self._layout.columns[index].index.all_owners:
-            raise ValueError(f"the index {index!r} is of one owner")
+        # Places in the order of keys would tell the owners.
+        if index is None or not self._layout.kind.indexes[index].all_owners:
+            raise ValueError("records of all owners are found by an index over all owners")
         if self._reader_id is None:
             return
-        await AdminReads(self._store).note(self._reader_id, f"records {self._layout.id} {index or ''}".rstrip(), None)
+        await AdminReads(self._store).note(self._reader_id, f"records {self._layout.id} {index}", None)
 
 
 class OwnRecords(ReadableRecords[R]):
@@ -137,6 +132,7 @@ class OwnRecords(ReadableRecords[R]):
 
     async def get(self, key: str) -> Stored[R] | None:
         """The record with this key; None if there is none. Raises as `find` does."""
+        await self._prepare(None)
         ids = [self._layout.id_of(self._owned_by, key)]
         rows = await self._store.get_application_records(ids, of_session=self._layout.of_session)
         return self._stored(rows[0]) if rows and rows[0].user_id == self._user_id else None
@@ -194,12 +190,13 @@ class OwnRecords(ReadableRecords[R]):
     def _own(self, stored: Stored[R]) -> ApplicationRecord:
         if self._layout.kind.append_only:
             raise ValueError(f"records of kind {self._layout.id} are only added")
-        if stored.row.id != self._layout.id_of(self._owned_by, stored.row.key):
+        is_own = (stored.row.user_id, stored.row.session_id) == (self._user_id, self._session_id)
+        if not is_own or stored.row.id != self._layout.id_of(self._owned_by, stored.row.key):
             raise ValueError("the record is another owner's")
         return stored.row
 
     async def _prepare(self, index: str | None) -> None:
-        if index is not None and self._layout.columns[index].index.all_owners:
+        if index is not None and self._layout.kind.indexes[index].all_owners:
             raise ValueError(f"the index {index!r} is of all owners")
         if self._session_id is not None:
             await owned_session(self._store, self._user_id or "", self._session_id)
@@ -214,12 +211,12 @@ class RecordsOfKind(Generic[R]):
 
     def of_user(self, user_id: str) -> OwnRecords[R]:
         """The user's."""
-        self._require("user")
+        self._require("user", user_id)
         return OwnRecords(self._store, self._layout, user_id, user_id)
 
     def of_session(self, user_id: str, session_id: str) -> OwnRecords[R]:
         """The session's, which must be the user's: what it does raises SessionNotFound otherwise."""
-        self._require("session")
+        self._require("session", user_id, session_id)
         return OwnRecords(self._store, self._layout, session_id, user_id, session_id)
 
     def of_application(self) -> OwnRecords[R]:
@@ -234,7 +231,9 @@ class RecordsOfKind(Generic[R]):
         """
         return OthersRecords(self._store, self._layout, reader_id)
 
-    def _require(self, owner: str) -> None:
+    def _require(self, owner: str, *ids: str) -> None:
+        if not all(type(each) is str for each in ids):
+            raise TypeError("the id of an owner has to be a text")
         if self._layout.kind.owner != owner:
             raise ValueError(f"the owner of a {self._layout.id} is {self._layout.kind.owner!r}")
 
@@ -271,11 +270,15 @@ class Records:
 
 
 def rewritten(layout: Layout[Any], row: ApplicationRecord) -> RecordWrite:
-    """The write that brings a row to the kind's version and layout. Raises what `Layout.value_of` raises."""
-    owner = row.session_id or row.user_id or ""
+    """The write that brings a row to the kind's version and layout.
+
+    Raises OtherOwner, and what `Layout.value_of` and `Layout.row` raise.
+    """
+    if not layout.of_session and (row.user_id is None) != (layout.kind.owner == "application"):
+        raise OtherOwner(layout.id)
     new = layout.row(
         layout.value_of(row),
-        owner,
+        row.session_id or row.user_id or "",
         row.key,
         user_id=row.user_id,
         session_id=row.session_id,

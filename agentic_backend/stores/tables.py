@@ -235,7 +235,7 @@ PARTIAL_PIECES = Table(
 _Indexes = dict[str, tuple[str, ...]]
 
 _OF_RECORDS: _Indexes = {
-    **{f"by_index_{number}": (f"index_{number}", "id") for number in range(1, INDEXES + 1)},
+    **{f"by_index_{number}": (f"index_{number}",) for number in range(1, INDEXES + 1)},
     "by_version": ("kind", "-version", "layout"),
     "by_age": ("kind", "updated_at"),
     "by_user": ("user_id", "id"),

@@ -8,7 +8,7 @@ left alone and reported; an item that is newer there stays, and counts as copied
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, KeptState
@@ -18,9 +18,11 @@ from agentic_backend.stores.tables import (
     ATTACHMENTS,
     DELETIONS,
     EXCHANGES,
+    FEEDBACK,
     PARTIAL_PIECES,
     SESSION_APPLICATION_RECORDS,
     SESSIONS,
+    SHARES,
     TABLES,
     Table,
     is_trail,
@@ -34,6 +36,8 @@ Place = str | int
 SESSIONS_PER_PAGE, ROWS_PER_PAGE = 50, 200
 _RARE = (ATTACHMENTS, PARTIAL_PIECES, APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, DELETIONS)
 """Told of in reports only where there are some."""
+_LOOSE: tuple[Table[Any], ...] = (SESSION_APPLICATION_RECORDS, FEEDBACK, SHARES)
+"""The tables whose rows change while their session stays as it is."""
 
 
 class Counts(Counter[str]):
@@ -144,7 +148,13 @@ async def transfer(source: Source, target: Target, report: Callable[[Counts, Cou
         there = {session.id: await target.get_session(session.id) for session in sessions}
         ahead = [session.id for session in sessions if _is_ahead(there[session.id], session)]
         await _copy_sessions(
-            source, target, [each for each in sessions if each.id not in ahead and there[each.id] != each]
+            source,
+            target,
+            [
+                each
+                for each in sessions
+                if each.id not in ahead and (there[each.id] != each or not await _has_the_same(source, target, each.id))
+            ],
         )
         ids = [session.id for session in sessions if session.id not in ahead]
         done.found += await source.count_rows(ids)
@@ -184,6 +194,20 @@ def _is_ahead(there: SessionRecord | None, session: SessionRecord) -> bool:
         or _reset_at(there) > _reset_at(session)
         or (bool(session.unnamed) and there.unnamed is False)
     )
+
+
+async def _has_the_same(source: Source, target: Target, session_id: str) -> bool:
+    """Whether the rows of a session that change while it stays are the same in both."""
+    for table in _LOOSE:
+        place: Place | None = None
+        while True:
+            here = await source.page(table, place, ROWS_PER_PAGE, session_id)
+            if here != await target.page(table, place, ROWS_PER_PAGE, session_id):
+                return False
+            if len(here) < ROWS_PER_PAGE:
+                break
+            place = getattr(here[-1], table.order)
+    return True
 
 
 def _reset_at(session: SessionRecord) -> int:

@@ -1,16 +1,17 @@
 """The records of an application: each owner's apart, found by indexes, written whole or not at all."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from base64 import urlsafe_b64decode
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import ConfigDict, Field, SecretStr, model_serializer
 from support.notes import COMMENTS, NOTES, WORDS, Comment, Mood, Note, Word
 
 from agentic_backend.errors import BadFrame, LimitReached, RecordConflict, SessionNotFound
-from agentic_backend.records.kinds import Kind
+from agentic_backend.records.kinds import Index, Kind, Record
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.records import OwnRecords, RecordPage, Records
 from agentic_backend.stores.protocol.trail import AdminReadRecord, TrailQuery
@@ -77,6 +78,12 @@ async def test_nobody_gets_what_is_anothers(anns: OwnRecords[Note], records: Rec
     with pytest.raises(LookupError):
         records.of(Kind("other", Note))
 
+    class Odd(str):
+        __slots__ = ()
+
+    with pytest.raises(TypeError, match="the id of an owner"):
+        records.of(NOTES).of_user(Odd("ann"))
+
 
 @pytest.mark.parametrize("descending", [False, True])
 async def test_records_are_found_by_their_values_page_by_page(anns: OwnRecords[Note], descending: bool) -> None:
@@ -96,12 +103,17 @@ async def test_records_are_found_by_their_values_page_by_page(anns: OwnRecords[N
     assert await all_of() == ["0", "1", "2", "3", "4", "5", "6"]
     assert await all_of("by_topic", "a") == ["6", "4", "2", "0"]
     assert await all_of("by_topic", "a", at_least=-4, below=0) == ["4", "2"]
+    assert await all_of("by_topic", "a", below=-3) == ["6", "4"]
     assert await all_of("by_topic", "a", -4) == ["4"]
     assert await all_of("by_topic", at_least="b") == ["5", "3", "1"]
     assert await all_of("by_topic", beginning="a") == ["6", "4", "2", "0"]
+    assert await all_of(beginning="k") == await all_of(beginning="") == ["0", "1", "2", "3", "4", "5", "6"]
+    assert await all_of(beginning="k4") == ["4"]
     assert await all_of("by_time", None) == ["6"]
+    # None is below nothing.
+    assert await all_of("by_time", below=NOON + timedelta(minutes=2)) == ["0", "1"]
     assert await all_of("by_time", at_least=NOON + timedelta(minutes=2), below="2026-11-30T12:04:00Z") == ["2", "3"]
-    assert await all_of("by_mood", "good", below=None) == [f"{number}" for number in range(7)]
+    assert sorted(await all_of("by_mood", "good", below=None)) == [f"{number}" for number in range(7)]
 
 
 async def test_what_is_no_value_or_place_of_an_index_is_refused(anns: OwnRecords[Note], records: Records) -> None:
@@ -114,14 +126,25 @@ async def test_what_is_no_value_or_place_of_an_index_is_refused(anns: OwnRecords
         (("by_topic", "x" * 201), {}),
         (("by_topic", "a"), {"cursor": "x"}),
         (("by_topic", "a"), {"cursor": "WzEsMl0="}),
+        (("by_topic", "a"), {"cursor": "MQo="}),
+        (("by_topic", "a"), {"cursor": "\ud800"}),
         ((), {"cursor": ""}),
         (("by_time", "\ud800"), {}),
     ]
     for query, how in wrong:
         with pytest.raises(BadFrame):
             await anns.find(*query, **how)
-    with pytest.raises(ValueError, match="more values"):
-        await anns.find("by_mood", "good", "more")
+    faults: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("by_mood", "good", "more"), {}),
+        (("by_mood", "good"), {"beginning": "a"}),
+        (("by_topic",), {"beginning": "a", "below": "b"}),
+        ((), {"at_least": "a"}),
+    ]
+    for query, how in faults:
+        with pytest.raises(ValueError, match=r"more values|a beginning"):
+            await anns.find(*query, **how)
+    with pytest.raises(TypeError, match="limit"):
+        await anns.find(limit=2.5)  # type: ignore[arg-type]
     cursor = (await anns.find("by_topic", "a", limit=1)).next_cursor
     assert cursor is not None
     bobs = records.of(NOTES).of_user("bob")
@@ -143,10 +166,58 @@ async def test_what_can_not_be_stored_is_refused_and_nothing_is_written(anns: Ow
     for value, key in refused:
         with pytest.raises(BadFrame):
             await anns.add(value, key)
-    # Made without being checked.
-    with pytest.raises(ValidationError):
-        await anns.add(Note(text="").model_copy(update={"stars": float("inf")}))
     assert texts(await anns.find()) == []
+
+
+class Secretive(Record):
+    secret: SecretStr
+
+
+class Listed(Record):
+    text: str
+
+    @model_serializer
+    def as_list(self) -> list[str]:
+        return [self.text]
+
+
+class Forgetful(Record):
+    text: str = ""
+    more: str = Field("", exclude=True)
+
+
+class Folded(Record):
+    model_config = ConfigDict(str_to_lower=True)
+    text: str
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Note(text="").model_copy(update={"stars": float("inf")}),
+        Note(text="").model_copy(update={"text": b"private words"}),
+        Secretive(secret=SecretStr("private words")),
+        Listed(text="private words"),
+        Forgetful(text="", more="private words"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_what_would_not_be_read_as_it_is_is_no_record(
+    store: SqliteStore, value: Record, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = Kind("odd", type(value))
+    odd = Records(store, [Layout("app", kind)]).of(kind).of_user("ann")
+    with pytest.raises(ValueError, match="a record of kind app:odd") as refused:
+        await odd.add(value)
+    assert "private words" not in f"{refused.value} {refused.value.__cause__} {caplog.text}" and len(recwarn) == 0
+    assert (await odd.find()).records == []
+
+
+async def test_a_value_is_looked_for_as_the_model_has_it(store: SqliteStore) -> None:
+    kind = Kind("folded", Folded, indexes={"by_text": Index("text")})
+    folded = Records(store, [Layout("app", kind)]).of(kind).of_user("ann")
+    await folded.add(Folded(text="ABC"))
+    assert texts(await folded.find("by_text", "AbC")) == ["abc"]
 
 
 async def test_several_writes_count_all_or_none(anns: OwnRecords[Note], records: Records) -> None:
@@ -198,14 +269,13 @@ async def test_records_of_a_session_are_added_and_go_with_it(store: SqliteStore,
         records.of(COMMENTS).of_session("ann", "x"),
     ]
     for stranger in strangers:
-        acts: list[Callable[[], Awaitable[object]]] = [stranger.find, lambda at=stranger: at.add(Comment(text=""))]
-        for act in acts:
+        for act in (stranger.find(), stranger.add(Comment(text="")), stranger.get("k")):
             with pytest.raises(SessionNotFound):
-                await act()
-        assert await stranger.get("k") is None
+                await act
     assert texts(await own.find()) == ["c"]
     await store.delete_session("s")
-    assert await own.get("k") is None
+    with pytest.raises(SessionNotFound):
+        await own.get("k")
 
 
 async def test_reads_of_all_owners_are_noted_before(
@@ -213,11 +283,18 @@ async def test_reads_of_all_owners_are_noted_before(
 ) -> None:
     await anns.add(Note(text="hers", topic="a"))
     everybodys = records.of(NOTES).of_all("eve")
-    assert texts(await everybodys.find("topics", "a")) == texts(await everybodys.find()) == ["hers"]
-    with pytest.raises(ValueError, match="one owner"):
-        await everybodys.find("by_topic", "a")
+    assert texts(await everybodys.find("topics", "a")) == ["hers"]
+    for index in ("by_topic", None):
+        with pytest.raises(ValueError, match="over all owners"):
+            await everybodys.find(index)
+    assert texts(await records.of(NOTES).of_all(None).find("topics", "a")) == ["hers"]
     reads = (await store.trail(TrailQuery(AdminReadRecord))).records
-    assert sorted((each.user_id, each.path) for each in reads) == [
-        ("eve", "records notes:note"),
-        ("eve", "records notes:note topics"),
-    ]
+    assert [(each.user_id, each.path) for each in reads] == [("eve", "records notes:note topics")]
+
+
+async def test_a_cursor_tells_nothing_of_whose_the_records_are(anns: OwnRecords[Note], records: Records) -> None:
+    for number in range(2):
+        await anns.add(Note(text="hers", topic="a"), f"key {number}")
+    cursor = (await records.of(NOTES).of_all("eve").find("topics", "a", limit=1)).next_cursor
+    place = urlsafe_b64decode(cursor or "").decode()
+    assert b"ann".hex() not in place and b"key".hex() not in place

@@ -73,7 +73,7 @@ async def test_a_batch_counts_whole_or_not_at_all_wherever_its_writer_dies(
         [first] = await clean.get_application_records([OLD[1].id], of_session=False)
         await clean.write_application_records([RecordWrite(first, is_removal=True), *added(a_record("1 more"))])
         assert ("1 more" in await told(clean)) and "1" not in await told(clean)
-    assert outcomes == sorted(outcomes) and set(outcomes) == {False, True} and len(outcomes) > 8
+    assert outcomes == sorted(outcomes) and set(outcomes) == {False, True} and len(outcomes) >= 8
 
 
 async def test_who_reads_and_writes_by_key_completes_what_a_dead_writer_has_left(
@@ -82,7 +82,7 @@ async def test_who_reads_and_writes_by_key_completes_what_a_dead_writer_has_left
     clean = await open_mongo()
     await clean.write_application_records(added(*OLD))
     # All are prepared, and the batch does not count.
-    await die_at(await open_mongo(), 5, is_heard=False)
+    await die_at(await open_mongo(), 4, is_heard=False)
     prepared = await clean.driver.database["application_records"].count_documents({"batch": {"$ne": None}})
     assert prepared == 3
     ids = [each.record.id for each in BATCH]

@@ -14,11 +14,19 @@ from agentic_backend.protocol.messages import Channel, ExchangeStatus, utc_now
 from agentic_backend.stores import transfer as transferring
 from agentic_backend.stores.base import AlreadyAsked, KeptState, SessionChange, SessionQuery, Store
 from agentic_backend.stores.mongo import MongoStore
+from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
-from agentic_backend.stores.protocol.trail import TrailQuery
+from agentic_backend.stores.protocol.trail import FeedbackRecord, TrailQuery
 from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
-from agentic_backend.stores.tables import SESSIONS, TABLES, TRAIL, records_table
+from agentic_backend.stores.tables import (
+    APPLICATION_RECORDS,
+    SESSION_APPLICATION_RECORDS,
+    SESSIONS,
+    TABLES,
+    TRAIL,
+    records_table,
+)
 from agentic_backend.stores.transfer import Counts, TargetOfOthers, Transferred, transfer
 from tests.stores.faulty_database import make_faulty, once
 from tests.stores.samples import (
@@ -248,6 +256,35 @@ async def test_items_that_were_updated_in_the_target_stay(source: SqliteStore, t
     assert done.is_whole and done.there["items"] == 9
     values = {item.key: item.value for item in await target.find_items(ItemQuery("ann"))}
     assert (values["key 2"], values["key 3"], values["key 4"]) == ('{"there": 1}', '{"here": 1}', "{}")
+
+
+async def test_records_that_have_changed_since_are_copied_again(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    [of_session, *_] = await source.page(SESSION_APPLICATION_RECORDS, None, 1)
+    [own, *_] = await source.page(APPLICATION_RECORDS, None, 1)
+    await source.write_application_records(
+        [
+            RecordWrite(replace(of_session, revision=2, value={"text": "changed"})),
+            *added(a_record("new", session_id="session 3")),
+            RecordWrite(own, is_removal=True),
+        ]
+    )
+    # Its unique value is another one's now.
+    await source.write_application_records(added(a_record("next", unique_1=own.unique_1)))
+    done = await copy(source, target)
+    assert done.is_whole
+    for table in (SESSION_APPLICATION_RECORDS, APPLICATION_RECORDS):
+        assert await target.page(table, None, 100) == await source.page(table, None, 100)
+
+
+async def test_feedback_on_a_session_that_stays_is_copied_again(source: SqliteStore, target: MongoStore) -> None:
+    await fill(source)
+    await copy(source, target)
+    [feedback] = [record for record in one_of_each("session 1", minute=30) if isinstance(record, FeedbackRecord)]
+    await source.add_trail([feedback])
+    assert (await copy(source, target)).is_whole
+    assert feedback in (await target.trail(TrailQuery(FeedbackRecord))).records
 
 
 async def test_what_is_missing_shows_in_the_counts(source: SqliteStore, target: MongoStore) -> None:

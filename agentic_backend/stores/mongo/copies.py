@@ -70,7 +70,10 @@ class Copies(Part):
         if not table.of_session:
             newer = await _newer(database, table, copied)
             copied = [each for each in copied if each["_id"] not in newer]
-            await database[table.name].delete_many({"_id": {"$in": [each["_id"] for each in copied]}})
+            same: list[Document] = [{"_id": {"$in": [each["_id"] for each in copied]}}]
+            # A value that is of another row now goes with the row that had it.
+            same += [{column: {"$in": [each[column] for each in copied]}} for column in table.unique]
+            await database[table.name].delete_many({"$or": same})
         if copied:
             await database[table.name].insert_many(copied)
 

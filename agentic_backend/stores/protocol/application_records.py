@@ -71,9 +71,9 @@ class RecordWrite:
 
 @dataclass(frozen=True, slots=True)
 class RecordQuery:
-    """The records whose column `order` is from `first` on and below `behind`, in its order and then by id.
+    """The records whose column `order` is from `first` on and below `behind`, in its order.
 
-    `after` is the column's value and the id of the previous page's last record. `of_session` says in which table.
+    `after` is the column's value of the previous page's last record. `of_session` says in which table.
     """
 
     order: Order
@@ -81,7 +81,7 @@ class RecordQuery:
     behind: str
     of_session: bool = False
     descending: bool = False
-    after: tuple[str, str] | None = None
+    after: str | None = None
     limit: int = 50
 
 

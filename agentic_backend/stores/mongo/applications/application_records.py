@@ -8,6 +8,7 @@ from pymongo.errors import DuplicateKeyError
 
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.stores.mongo.applications.record_batches import (
+    Way,
     changes_of,
     document_of,
     expected_by,
@@ -22,7 +23,7 @@ from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import APPLICATION_RECORDS, records_table
+from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
 
 _COUNTED = counted(APPLICATION_RECORDS)
 
@@ -40,24 +41,23 @@ class ApplicationRecords(Part):
         # A batch may count, and a record of it not be in its new place yet.
         await settle_left(database, self.now())
         order, sign = ("_id" if query.order == "id" else query.order), ("$lt" if query.descending else "$gt")
-        conditions: Document = {order: {"$gte": query.first, "$lt": query.behind}, **_COUNTED}
-        if query.after is not None:
-            value, record_id = query.after
-            same = {order: value, "_id": {sign: record_id}}
-            conditions["$and"] = [{"$or": [{order: {sign: value}}, same]}]
-        direction = -1 if query.descending else 1
-        by = [(order, direction), *([("_id", direction)] if order != "_id" else [])]
+        among: Document = {"$gte": query.first, "$lt": query.behind}
+        bound = {} if query.after is None else {"$and": [{order: {sign: query.after}}]}
+        conditions: Document = {order: among, **bound, **_COUNTED}
+        by = [(order, -1 if query.descending else 1)]
         return await self._found(database, conditions, by, query.limit, of_session=query.of_session)
 
     @operation
     async def write_application_records(self, database: Database, writes: Sequence[RecordWrite]) -> None:
         sessions = {(each.record.session_id, each.record.user_id) for each in writes if each.record.session_id}
-        if await _missing(database, sessions):
+        if missing := await _missing(database, sessions):
+            await _remove_orphans(database, missing)
             raise SessionNotFound
         for table, among, most in {(table_of(each), each.among, each.most) for each in writes if each.is_insertion}:
-            new = sum(each.is_insertion and each.among == among for each in writes)
+            own = [each for each in writes if table_of(each) == table and each.record.id.startswith(among)]
+            more = sum(each.is_insertion for each in own) - sum(each.is_removal for each in own)
             kept = {"_id": {"$gte": among, "$lt": behind(among)}, **_COUNTED}
-            if len(await database[table].find(kept, {"_id": 1}).limit(most + 1).to_list(None)) + new > most:
+            if more > 0 and await database[table].count_documents(kept) + more > most:
                 raise LimitReached(f"No more than {most} of these can be kept.")
         async with AsyncExitStack() as turns:
             for place in sorted({f"{table_of(each)} {each.record.id}" for each in writes}):
@@ -66,10 +66,7 @@ class ApplicationRecords(Part):
                 await self._write_one(database, writes[0])
             else:
                 await write_batch(database, writes, self.now())
-        for session_id in await _missing(database, sessions):
-            # Deleted meanwhile, and its records before these came.
-            for table in OF_APPLICATIONS:
-                await database[table].delete_many({"session_id": session_id})
+        await _remove_orphans(database, await _missing(database, sessions))
 
     @operation
     async def outdated_application_records(
@@ -85,7 +82,8 @@ class ApplicationRecords(Part):
         self, database: Database, kind: str, before: datetime, limit: int, *, of_session: bool
     ) -> int:
         table = records_table(of_session=of_session).name
-        old = {"kind": kind, "updated_at": {"$lt": rfc3339(before)}}
+        # What a batch is changing is no longer old.
+        old = {"kind": kind, "updated_at": {"$lt": rfc3339(before)}, "batch": None}
         ids = [row["_id"] for row in await database[table].find(old, {"_id": 1}).limit(limit).to_list(None)]
         return (await database[table].delete_many({"_id": {"$in": ids}, **old})).deleted_count if ids else 0
 
@@ -118,8 +116,8 @@ class ApplicationRecords(Part):
             if await _written(database, write):
                 return
             # What is in its way may be of a batch that was left, or not completed.
-            if not await settle_in_the_way(database, [write], self.now()):
-                break
+            if (found := await settle_in_the_way(database, [write], self.now())) is not Way.SETTLED:
+                raise RecordConflict(retryable=found is Way.AT_WORK)
         raise RecordConflict
 
 
@@ -131,7 +129,7 @@ async def kinds_of_records(database: Database) -> Mapping[str, int]:
         kind = ""
         while (
             rows := await database[table]
-            .find({"kind": {"$gt": kind}}, {"kind": 1, "version": 1})
+            .find({"kind": {"$gt": kind}, **_COUNTED}, {"kind": 1, "version": 1})
             .sort([("kind", 1), ("version", -1), ("layout", 1)])
             .limit(1)
             .to_list(None)
@@ -149,6 +147,15 @@ async def _missing(database: Database, sessions: Collection[tuple[str, str | Non
     found = await database["sessions"].find(ids, {"user_id": 1}).to_list(None)
     there = {(row["_id"], row["user_id"]) for row in found}
     return [session_id for session_id, user_id in sessions if (session_id, user_id) not in there]
+
+
+async def _remove_orphans(database: Database, session_ids: Sequence[str]) -> None:
+    """Remove what is left of sessions that were deleted while their records were being written."""
+    for session_id in session_ids:
+        session = await database["sessions"].find_one({"_id": session_id}, {"user_id": 1})
+        # A session that is there is another user's.
+        if session is None or session["user_id"] is None:
+            await database[SESSION_APPLICATION_RECORDS.name].delete_many({"session_id": session_id})
 
 
 async def _written(database: Database, write: RecordWrite) -> bool:

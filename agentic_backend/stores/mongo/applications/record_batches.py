@@ -10,6 +10,7 @@ belongs to one that was undone.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import Enum
 from uuid import uuid4
 
 from pymongo import DeleteOne, UpdateOne
@@ -27,6 +28,15 @@ _LEFT_S = 60.0
 """A batch that began so long ago, in seconds, has been left: an operation has a shorter timeout."""
 _UNPREPARED: Document = {"batch": None, "next": None}
 _AT_ONCE = 20
+
+
+class Way(Enum):
+    """What batches of others are in the way of a write: none, some that are at work, or some that are settled now."""
+
+    FREE = "free"
+    AT_WORK = "at work"
+    SETTLED = "settled"
+
 
 _Places = Sequence[Sequence[str]]
 """The table and the id of each record of a batch."""
@@ -53,9 +63,12 @@ async def write_batch(database: Database, writes: Sequence[RecordWrite], now: da
     """Do all of the writes or none. Raises RecordConflict."""
     batch, places = uuid4().hex, [[table_of(each), each.record.id] for each in writes]
     await database[_BATCHES].insert_one({"_id": batch, "state": _BEGUN, "at": rfc3339(now), "places": places})
+    way = Way.FREE
     try:
         is_prepared = await _prepare(database, batch, writes)
-        if not is_prepared and await settle_in_the_way(database, writes, now, but=batch):
+        if not is_prepared:
+            way = await settle_in_the_way(database, writes, now, but=batch)
+        if way is Way.SETTLED:
             await _undo(database, batch, places)
             is_prepared = await _prepare(database, batch, writes)
     except BaseException:
@@ -67,14 +80,21 @@ async def write_batch(database: Database, writes: Sequence[RecordWrite], now: da
         await _complete(database, batch, places)
         return
     await _drop(database, batch, places)
-    raise RecordConflict
+    raise RecordConflict(retryable=way is Way.AT_WORK)
 
 
 async def settle_left(database: Database, now: datetime) -> None:
     """Complete the batches that count, and undo those that were left."""
-    left = {"$or": [{"state": _COUNTS}, {"at": {"$lt": _left(now)}}]}
-    for batch in await database[_BATCHES].find(left, {"_id": 1}).limit(_AT_ONCE).to_list(None):
-        await _settle(database, batch["_id"], now)
+    batches, seen = database[_BATCHES], set[str]()
+    # Those of dead writers may be many.
+    while True:
+        left = {"$or": [{"state": _COUNTS}, {"at": {"$lt": _left(now)}}], "_id": {"$nin": [*seen]}}
+        found = await batches.find(left, {"_id": 1}).limit(_AT_ONCE).to_list(None)
+        for batch in found:
+            seen.add(batch["_id"])
+            await _settle(database, batch["_id"], now)
+        if len(found) < _AT_ONCE:
+            return
 
 
 async def settle_found(database: Database, table: str, rows: Sequence[Document], now: datetime) -> bool:
@@ -84,15 +104,17 @@ async def settle_found(database: Database, table: str, rows: Sequence[Document],
     return any(settled)
 
 
-async def settle_in_the_way(database: Database, writes: Sequence[RecordWrite], now: datetime, but: str = "") -> bool:
-    """Settle the batches of others whose documents may be in the way of the writes; whether any is settled now."""
-    settled = False
+async def settle_in_the_way(database: Database, writes: Sequence[RecordWrite], now: datetime, but: str = "") -> Way:
+    """Settle the batches of others whose documents may be in the way of the writes."""
+    met, settled = False, False
     for write in writes:
         record, table = write.record, table_of(write)
         ways = [{"_id": record.id}, {"unique_1": record.unique_1}, {"unique_2": record.unique_2}]
         found = database[table].find({"$or": ways, "batch": {"$nin": [None, but]}}, {"batch": 1})
-        settled |= await settle_found(database, table, await found.to_list(None), now)
-    return settled
+        rows = await found.to_list(None)
+        met |= bool(rows)
+        settled |= await settle_found(database, table, rows, now)
+    return Way.SETTLED if settled else Way.AT_WORK if met else Way.FREE
 
 
 async def _settle(database: Database, batch: str, now: datetime, place: Sequence[str] | None = None) -> bool:

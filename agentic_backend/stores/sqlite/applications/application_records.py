@@ -7,7 +7,7 @@ from datetime import datetime
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.sqlite.operation_base import Part, lists, placeholders, reads, select, writes
+from agentic_backend.stores.sqlite.operation_base import Part, count, lists, placeholders, reads, select, writes
 from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
 
 _OUTDATED = """kind = ? AND version < ? OR kind = ? AND version = ? AND layout != ? LIMIT ?"""
@@ -23,13 +23,13 @@ class ApplicationRecords(Part):
 
     @lists
     def find_application_records(self, db: sqlite3.Connection, query: RecordQuery) -> list[ApplicationRecord]:
-        order, sign, direction = query.order, *(("<", "DESC") if query.descending else (">", "ASC"))
+        order, direction = query.order, "DESC" if query.descending else "ASC"
         condition = f"{order} >= :first AND {order} < :behind"
         given = {"first": query.first, "behind": query.behind, "limit": query.limit}
         if query.after is not None:
-            condition += f" AND ({order}, id) {sign} (:value, :id)"
-            given |= {"value": query.after[0], "id": query.after[1]}
-        ordered = f"{condition} ORDER BY {order} {direction}, id {direction} LIMIT :limit"
+            condition += f" AND {order} {'<' if query.descending else '>'} :after"
+            given["after"] = query.after
+        ordered = f"{condition} ORDER BY {order} {direction} LIMIT :limit"
         return select(db, records_table(of_session=query.of_session), ordered, given)
 
     @writes
@@ -42,8 +42,8 @@ class ApplicationRecords(Part):
             if not _written(db, write, alone=len(writes) == 1):
                 raise RecordConflict
         for table, among, most in {(_table_of(each), each.among, each.most) for each in writes if each.is_insertion}:
-            kept = f"SELECT 1 FROM {table} WHERE id >= ? AND id < ? LIMIT ?"
-            if len(db.execute(kept, (among, behind(among), most + 1)).fetchall()) > most:
+            kept = f"(SELECT 1 FROM {table} WHERE id >= ? AND id < ? LIMIT ?)"
+            if count(db, kept, (among, behind(among), most + 1)) > most:
                 raise LimitReached(f"No more than {most} of these can be kept.")
 
     @lists

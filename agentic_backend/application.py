@@ -4,7 +4,7 @@ An application is a class in an installed package, found by its class path in th
 point group `agentic_backend.applications`. docs/applications.md shows how to write one.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
@@ -247,6 +247,23 @@ class Application:
         BudgetExceeded, AgentUnavailable if there is no such model, and the errors of models, such as ModelTimeout.
         """
         return await self._services().ask_model(system, text, user=user, model=model, purpose=purpose)
+
+    async def call(
+        self,
+        application: str,
+        operation: str,
+        user: User,
+        *,
+        parts: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """What another application's call answers this user, as JSON has it; None where it has no body.
+
+        `operation` is the name of its handler, `parts` are those of its path. Raises ApplicationUnavailable if there is
+        no such application or it does not serve, NotFound if it has no such call, and what the call refuses with.
+        """
+        return await self._services().call(application, operation, user, parts or {}, query or {}, body)
 
     async def transcript(
         self, user: User, session_id: str, *, after_rank: int = -1, limit: int = 50

@@ -1,9 +1,9 @@
 """ApplicationServices: what an application may use of its server, from `start` on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -26,6 +26,11 @@ Purpose = Literal["application", "rerank", "judge", "grounding"]
 MOST_MESSAGES = 200
 
 
+CallOfAnother = Callable[
+    [str, str, User, Mapping[str, str], Mapping[str, str], Mapping[str, Any] | None], Awaitable[Any]
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A metric of the application's. `can_fall`: its values may be below 0."""
@@ -37,9 +42,16 @@ class Measured:
 
 class ApplicationServices:
     def __init__(
-        self, records: Records, metrics: Mapping[str, Measured], store: Store, models: ChatModels, ledger: UsageLedger
+        self,
+        records: Records,
+        metrics: Mapping[str, Measured],
+        store: Store,
+        models: ChatModels,
+        ledger: UsageLedger,
+        call: CallOfAnother,
     ) -> None:
-        """`metrics` are what measures them, by name."""
+        """`metrics` are what measures them, by name; `call` makes a call of another application (Application.call)."""
+        self.call = call
         self.records = records
         self._metrics = metrics
         self._store = store

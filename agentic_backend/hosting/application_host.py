@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
 from agentic_backend.exchange.instance import Instance
+from agentic_backend.hosting.calls_between import CallsBetween
 from agentic_backend.hosting.declared_work import DeclaredChore
 from agentic_backend.hosting.hosted_application import HostedApplication
 from agentic_backend.hosting.loading import Applications
@@ -29,6 +30,7 @@ class ApplicationHost:
         self._store = store
         self._kpi = kpi
         self._hosted = [HostedApplication(loaded, store, kpi) for loaded in applications.loaded]
+        self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, kpi)
         self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}
         """Those that serve now, by the class paths of their classes."""
@@ -69,7 +71,8 @@ class ApplicationHost:
         await asyncio.gather(*self._starts, return_exceptions=True)
 
     async def _start(self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger) -> None:
-        await hosted.start(offered_services(hosted.loaded, self._store, models, ledger, self._kpi.applications))
+        metrics, call = self._kpi.applications, self._between.call
+        await hosted.start(offered_services(hosted.loaded, self._store, models, ledger, metrics, call))
         if hosted.is_serving:
             application = hosted.loaded.application
             self.instances[class_path_of(type(application))] = application

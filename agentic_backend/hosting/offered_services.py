@@ -1,7 +1,8 @@
 """What a server offers to one application, put together."""
 
 from agentic_backend.agents.models.chat_models import ChatModels
-from agentic_backend.application_services import ApplicationServices, Measured
+from agentic_backend.application_services import ApplicationServices, CallOfAnother, Measured
+from agentic_backend.errors import ApplicationUnavailable
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi.groups.applications import ApplicationMetrics
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
@@ -10,9 +11,17 @@ from agentic_backend.stores.base import Store
 
 
 def offered_services(
-    loaded: LoadedApplication, store: Store, models: ChatModels, ledger: UsageLedger, kpi: ApplicationMetrics
+    loaded: LoadedApplication,
+    store: Store,
+    models: ChatModels,
+    ledger: UsageLedger,
+    kpi: ApplicationMetrics,
+    call: CallOfAnother | None = None,
 ) -> ApplicationServices:
-    """The services of the application; once for each `kpi`, which has its metrics then."""
+    """The services of the application; once for each `kpi`, which has its metrics then.
+
+    Without a `call` there are no other applications.
+    """
     metrics = {
         each.name: Measured(
             each.labels,
@@ -21,4 +30,8 @@ def offered_services(
         )
         for each in loaded.metrics
     }
-    return ApplicationServices(Records(store, loaded.layouts), metrics, store, models, ledger)
+    return ApplicationServices(Records(store, loaded.layouts), metrics, store, models, ledger, call or _no_other)
+
+
+async def _no_other(application: str, *_: object) -> None:
+    raise ApplicationUnavailable(f"There is no application '{application}'.", retryable=False)

@@ -94,7 +94,7 @@ class ApplicationSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Call:
-    """A REST call below `/apps/{id}`. Its handler's signature is its contract.
+    """A REST call below `/apps/{id}`, or at the root. Its handler's signature is its contract.
 
     `user` is who calls, and has to be there; `body`, a Frame, is the JSON body; `query`, a Query, the query string;
     every other parameter is a part of the path. The handler answers with a Value, or with None, which is 204. Its name
@@ -114,6 +114,8 @@ class Call:
     """Who may call: users with one of these roles. Empty: everybody who is signed in."""
     timeout_s: float = 30
     """How long the handler may take, in seconds, at most 600."""
+    at_root: bool = False
+    """Whether the path is no path below `/apps/{id}`, but one of its own, such as `/api/run`."""
 
 
 @dataclass(frozen=True)

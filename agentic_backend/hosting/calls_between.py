@@ -42,8 +42,7 @@ class CallsBetween:
             raise ApplicationUnavailable(f"There is no application '{application}'.", retryable=False)
         if not hosted.is_serving:
             raise ApplicationUnavailable(f"The application '{hosted.loaded.title}' is not available.")
-        found = next((each for each in hosted.operations() if each.id == operation and not each.public), None)
-        if found is None:
+        if (found := hosted.operation(operation)) is None:
             raise NotFound(f"The application '{application}' has no operation '{operation}'.")
         if {*parts} != {*found.path_parameters} or not all(type(each) is str for each in parts.values()):
             raise TypeError(f"the operation {operation!r} needs the parts {', '.join(found.path_parameters) or 'none'}")

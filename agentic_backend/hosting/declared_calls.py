@@ -13,8 +13,10 @@ from agentic_backend.application import Call
 from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import shown_place
 from agentic_backend.errors import AgenticError, ApplicationUnavailable
+from agentic_backend.experts.documentation.document_index import SHIPPED_LINKS
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
+from agentic_backend.transports.contract.doors import DOORS
 from agentic_backend.transports.rest.operation import Operation
 from agentic_backend.transports.rest.query_string import Query
 
@@ -26,6 +28,8 @@ _MOST_CALLS = 200
 _LONGEST_TIMEOUT_S = 600
 # Of an answer with a body.
 _STATUSES = (200, 201, 202, 203)
+
+_TAKEN = ("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0], *(begin for door in DOORS for begin in door.paths))
 
 OPENAPI = "/openapi.json"
 """Where the server itself has the document of an application's calls. No call has such a path."""
@@ -57,7 +61,7 @@ def declared_calls(application_id: str, calls: object) -> Sequence[DeclaredCall]
     declared = [_declared(application_id, call) for call in calls]
     names, shapes = set[str](), set[tuple[str, str]]()
     for call, made in zip(calls, declared, strict=True):
-        shape = made.operation.method, _PARTS.sub("{}", made.operation.path)
+        shape = shape_of(made.operation)
         if made.operation.id in names:
             _refuse(call, "another call has a handler of this name")
         if shape in shapes:
@@ -65,6 +69,11 @@ def declared_calls(application_id: str, calls: object) -> Sequence[DeclaredCall]
         names.add(made.operation.id)
         shapes.add(shape)
     return declared
+
+
+def shape_of(operation: Operation) -> tuple[str, str]:
+    """What no two operations may share: the method, and the path without the names of its parts."""
+    return operation.method, _PARTS.sub("{}", operation.path)
 
 
 def _declared(application_id: str, call: object) -> DeclaredCall:
@@ -82,12 +91,14 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
         "the roles have to be a set of texts": type(call.roles) in (frozenset, set)
         and all(type(role) is str for role in call.roles),
         "the errors have to be classes of the server": all(_is_known(error) for error in call.errors),
+        "'at_root' has to be true or false": type(call.at_root) is bool,
+        "the path is the server's own": not call.at_root or _is_free(call.path),
     }
     _keep(call, rules)
     try:
         operation = Operation(
             call.method,
-            prefix_of(application_id) + call.path,
+            call.path if call.at_root else prefix_of(application_id) + call.path,
             call.handler,
             status=call.status,
             errors=(*call.errors, ApplicationUnavailable),
@@ -128,6 +139,15 @@ def _is_known(error: object) -> bool:
 
 def _is_path(path: object) -> bool:
     return type(path) is str and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path) is not None
+
+
+def _is_free(path: str) -> bool:
+    """Whether no path of the server's own can be this one, or begin as it does."""
+    parts = path.split("/")
+    return not any(
+        all(one == other or one.startswith("{") for one, other in zip(parts, taken.split("/"), strict=False))
+        for taken in _TAKEN
+    )
 
 
 def _keep(call: Call, rules: Mapping[str, bool]) -> None:

@@ -69,9 +69,17 @@ class HostedApplication:
             """The OpenAPI 3.1 document of the application's calls."""
             return document_response(self.loaded.openapi)
 
-        calls = [call.operation.behind(self._border_of(call)) for call in self.loaded.calls]
         answer = document_answer("An OpenAPI 3.1 document.")
-        return [*calls, Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)]
+        document = Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)
+        return [*map(self._operation, self.loaded.calls), document]
+
+    def operation(self, operation_id: str) -> Operation | None:
+        """The application's own operation with this id."""
+        found = (call for call in self.loaded.calls if call.operation.id == operation_id)
+        return next(map(self._operation, found), None)
+
+    def _operation(self, call: DeclaredCall) -> Operation:
+        return call.operation.behind(self._border_of(call))
 
     async def start(self, services: ApplicationServices) -> None:
         """Start the application, and serve it if it could be."""

@@ -7,7 +7,7 @@ names its place, and keeps it alone from serving.
 import inspect
 import logging
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -21,7 +21,7 @@ from agentic_backend.application import Application, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
-from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of
+from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of, shape_of
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
 from agentic_backend.hosting.declared_records import declared_records
@@ -96,7 +96,7 @@ def load_applications(entries: Sequence[ApplicationEntry], problem_at: ProblemAt
     problems: list[ConfigProblem] = []
     for entry, problem_of in _found(entries, problem_at):
         try:
-            found = _loaded(entry, [each.id for each in loaded], problem_of)
+            found = _loaded(entry, loaded, problem_of)
         except ClassPathError as error:
             found = [problem_of(("class_path",), str(error))]
         if isinstance(found, LoadedApplication):
@@ -148,9 +148,9 @@ def _of_entry_point(point: EntryPoint) -> ProblemAt:
 
 
 def _loaded(
-    entry: ApplicationEntry, taken: Collection[str], problem_of: ProblemAt
+    entry: ApplicationEntry, others: Sequence[LoadedApplication], problem_of: ProblemAt
 ) -> LoadedApplication | list[ConfigProblem]:
-    """The application of the entry, or what is wrong with its settings. Raises ClassPathError."""
+    """The application of the entry beside `others`, or what is wrong with its settings. Raises ClassPathError."""
     target = resolve(entry.class_path)
     # Whatever is read of it may be code of the author.
     with authors_code("reading what it declares"):
@@ -159,7 +159,7 @@ def _loaded(
         application_id = _declared(target, "id", _ID, "lower-case letters, digits and '-', at most 32")
         title = _declared(target, "title", _TITLE, "a text of at most 100 characters")
         version = _declared(target, "version", _VERSION, "a text of at most 50 characters without spaces")
-        if application_id in taken:
+        if any(application_id == other.id for other in others):
             raise ClassPathError(f"the id {application_id!r} is taken by another application")
         try:
             settings = target.Settings.model_validate(entry.settings)
@@ -167,6 +167,7 @@ def _loaded(
             return validation_problems(error, target.Settings, problem_of, ("settings",))
         application = target(settings)
         calls = declared_calls(application_id, application.calls())
+        _require_free_paths(calls, others)
         openapi = _openapi(target, application_id, title, version, calls)
         catalog = _catalog(target)
         hooks, chores, commands = application.hooks(), application.chores(), application.commands()
@@ -186,6 +187,14 @@ def _loaded(
             metrics=declared_metrics(target.metrics),
             commands=declared_commands(commands),
         )
+
+
+def _require_free_paths(calls: Sequence[DeclaredCall], others: Sequence[LoadedApplication]) -> None:
+    taken = {shape_of(call.operation): other.id for other in others for call in other.calls}
+    for call in calls:
+        if (other := taken.get(shape_of(call.operation))) is not None:
+            told = f"{call.operation.method} {call.operation.path}"
+            raise ClassPathError(f"the call {told} is also one of the application {other!r}")
 
 
 def _declared(target: type[Application], name: str, form: re.Pattern[str], expected: str) -> str:
@@ -221,7 +230,8 @@ def _openapi(
 ) -> bytes:
     description = inspect.getdoc(target) or title
     info = {"title": title, "version": version, "description": description}
-    door = Door(application_id, (prefix_of(application_id),), description)
+    at_root = [call.operation.path for call in calls if not call.operation.path.startswith(prefix_of(application_id))]
+    door = Door(application_id, (prefix_of(application_id), *at_root), description)
     document = orjson.dumps(document_of([call.operation for call in calls], info, [door]))
     if len(document) > _MOST_OPENAPI_BYTES:
         raise ClassPathError(f"the OpenAPI document of its calls is larger than {_MOST_OPENAPI_BYTES} bytes")

@@ -1,5 +1,7 @@
 """Which applications a server finds, and what keeps one from serving, with its place."""
 
+import asyncio
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,8 @@ from typing import Any
 import pytest
 from support.glossary import PATH, Glossary
 from support.hostile_applications import Done
+from support.rest_client import plain_http
+from support.running_server import running_server
 
 from agentic_backend.application import Application, Call, Frame, User
 from agentic_backend.config.loading import load_layers
@@ -157,6 +161,20 @@ WRONG = Wrong(None)
         (Call("GET", "/x", WRONG.good, timeout_s=601), "timeout_s has to be"),
         (Call("GET", "/x", WRONG.good, roles="editor"), "the roles have to be"),  # type: ignore[arg-type]
         (Call("GET", "/x", WRONG.good, errors=[ValueError]), "classes of the server"),  # type: ignore[list-item]
+        (Call("GET", "/x", WRONG.good, at_root=1), "true or false"),  # type: ignore[arg-type]
+        *[
+            (Call("GET", path, WRONG.good, at_root=True), "the path is the server's own")
+            for path in (
+                "/agentic/x",
+                "/apps/other",
+                "/api/chat",
+                "/api/{a}",
+                "/{a}",
+                "/{a}/b",
+                "/static/x",
+                "/sessions",
+            )
+        ],
     ],
 )
 def test_a_wrong_call_is_refused(call: Call, why: str) -> None:
@@ -209,3 +227,39 @@ def test_broken_metadata_of_packages_keeps_no_application_away(
 
 def test_a_server_without_applications_imports_none() -> None:
     assert load_applications([]) == Applications([], [], [])
+
+
+class Rooted(Application):
+    """Has a door of its own."""
+
+    id, title, version = "rooted", "Rooted", "1"
+
+    def calls(self) -> Sequence[Call]:
+        return [Call("POST", "/api/run/{run}", self.run, at_root=True), Call("GET", "/run", self.get_run)]
+
+    async def run(self, user: User, run: str) -> Done:
+        return Done(done=f"{run} of {user.id}")
+
+    async def get_run(self, user: User) -> Done:
+        return Done(done="below")
+
+
+class RootedToo(Rooted):
+    id = "rooted-too"
+
+
+async def test_a_call_may_be_at_the_root_where_nobody_else_is(tmp_path: Path) -> None:
+    rooted, too = (f"{__name__}:{name}" for name in ("Rooted", "RootedToo"))
+    [problem] = loaded(tmp_path, f"applications:\n  - class_path: {rooted}\n  - class_path: {too}\n").problems
+    assert "POST /api/run/{run} is also one of the application 'rooted'" in str(problem)
+    async with running_server(tmp_path, settings={"applications": [{"class_path": rooted}]}) as server:
+        async with plain_http(base_url=server.address, headers={"authorization": "Bearer dev:ann"}) as http:
+            async with asyncio.timeout(10):
+                while (await http.get("/apps/rooted/run")).status_code != 200:
+                    await asyncio.sleep(0.02)
+            assert (await http.post("/api/run/one")).json() == {"done": "one of ann"}
+            assert (await http.get("/api/run/one")).status_code == 405
+            foreign = await http.post("/api/run/one", headers={"origin": "https://evil.example"})
+            assert foreign.status_code == 403
+            document = (await http.get("/apps/rooted/openapi.json")).json()
+            assert set(document["paths"]) == {"/api/run/{run}", "/apps/rooted/run"}

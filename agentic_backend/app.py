@@ -122,7 +122,7 @@ async def open_app(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
-        host = ApplicationHost(applications, store, kpi)
+        host = ApplicationHost(applications, store, settings.limits.frame_bytes, kpi)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)

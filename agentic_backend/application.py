@@ -15,11 +15,17 @@ from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
 from agentic_backend.errors import (
     AgenticError,
+    AgentUnavailable,
     ApplicationUnavailable,
     BadFrame,
     BudgetExceeded,
+    ContentFiltered,
+    ContextTooLong,
     Forbidden,
     LimitReached,
+    MessageTooLarge,
+    ModelError,
+    ModelTimeout,
     NotFound,
     RateLimited,
     RecordConflict,
@@ -45,6 +51,7 @@ from agentic_backend.transports.rest.query_string import PageSize, Query
 
 __all__ = [
     "CONTINUE",
+    "AgentUnavailable",
     "Application",
     "ApplicationSettings",
     "ApplicationUnavailable",
@@ -55,6 +62,8 @@ __all__ = [
     "ChatMessage",
     "Chore",
     "Command",
+    "ContentFiltered",
+    "ContextTooLong",
     "Extraction",
     "Forbidden",
     "Frame",
@@ -64,16 +73,22 @@ __all__ = [
     "Index",
     "Kind",
     "LimitReached",
+    "MessageTooLarge",
     "Metric",
+    "ModelError",
+    "ModelTimeout",
     "Modifications",
     "NotFound",
     "PageSize",
     "Point",
+    "Purpose",
     "Query",
     "RateLimited",
     "Record",
     "RecordConflict",
     "RecordPage",
+    "RecordWrite",
+    "RecordsOfKind",
     "SessionNotFound",
     "StoreUnavailable",
     "Stored",
@@ -156,7 +171,8 @@ class Chore:
 class Metric:
     """A metric of an application's, which Prometheus sees as `chat_app_{id}__{name}`; a counter's ends with `_total`.
 
-    It has at most a hundred series: what comes with other labels is counted as `other`.
+    Each `-` of the id is a `_` there. It has at most a hundred series in each process: what comes with other labels is
+    counted as `other`.
     """
 
     name: str
@@ -166,6 +182,8 @@ class Metric:
     _: KW_ONLY
     buckets: tuple[float, ...] = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
     """Of a histogram."""
+    together: Literal["sum", "max", "min"] = "sum"
+    """How the values of a gauge in several workers of one server become one."""
 
 
 @dataclass(frozen=True)
@@ -257,13 +275,14 @@ class Application:
         user: User,
         *,
         parts: Mapping[str, str] | None = None,
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str | None] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
         """What another application's call answers this user, as JSON has it; None where it has no body.
 
         `operation` is the name of its handler, `parts` are those of its path. Raises ApplicationUnavailable if there is
-        no such application or it does not serve, NotFound if it has no such call, and what the call refuses with.
+        no such application or it does not serve, NotFound if it has no such call, and what the call refuses with. In
+        commands and in `check` no other application can be called.
         """
         return await self._services().call(application, operation, user, parts or {}, query or {}, body)
 
@@ -276,8 +295,11 @@ class Application:
         """
         return await self._services().transcript(user, session_id, after_rank, limit)
 
-    def measure(self, metric: Metric, value: float = 1, **labels: str) -> None:
-        """Add to a counter of `metrics`, set a gauge, or observe a histogram's value, with the labels that it has."""
+    def measure(self, metric: Metric, value: float = 1, /, **labels: str) -> None:
+        """Add to a counter of `metrics`, set a gauge, or observe a histogram's value, with the labels that it has.
+
+        Raises LookupError if `metrics` do not have it, and ValueError if the value or the labels are not the metric's.
+        """
         self._services().measure(metric.name, value, labels)
 
     def _services(self) -> ApplicationServices:

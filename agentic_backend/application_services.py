@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.models.provider_failures import typed_failure
-from agentic_backend.agents.runtime_context import RuntimeContext, current_context
+from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
 from agentic_backend.kpi.groups.applications import Measure
-from agentic_backend.policy.hooks.module_services import payer_of_hook
+from agentic_backend.policy.hooks.module_services import current_payer
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, may_pay
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.records.records import Records
@@ -27,7 +27,7 @@ MOST_MESSAGES = 200
 
 
 CallOfAnother = Callable[
-    [str, str, User, Mapping[str, str], Mapping[str, str], Mapping[str, Any] | None], Awaitable[Any]
+    [str, str, User, Mapping[str, str], Mapping[str, str | None], Mapping[str, Any] | None], Awaitable[Any]
 ]
 
 
@@ -60,18 +60,21 @@ class ApplicationServices:
 
     async def ask_model(self, system: str, text: str, *, user: User | None, model: str | None, purpose: Purpose) -> str:
         """See Application.ask_model."""
-        asked = self._models.get(model)
-        payer = await self._payer(user)
-        budgets = self._ledger.budgets
-        await budgets.check(payer.user_id, budgets.paying_group(payer.groups))
+        if purpose not in get_args(Purpose):
+            raise ValueError(f"{purpose!r} is no purpose of an application's: {', '.join(get_args(Purpose))}")
+        asked, messages = self._models.get(model), [SystemMessage(system), HumanMessage(text)]
+        payer, budgets = _payer(user), self._ledger.budgets
+        # The server has no budget.
+        if payer.user_id:
+            await budgets.check(payer.user_id, budgets.paying_group(payer.groups))
         try:
-            answer = await self._ledger.ask(asked, [SystemMessage(system), HumanMessage(text)], payer, purpose)
+            answer = await self._ledger.ask(asked, messages, payer, purpose)
         except AgenticError:
             raise
         except Exception as error:
             # Each provider raises its own errors.
             raise typed_failure(error) from None
-        return answer.text
+        return str(answer.text)
 
     async def transcript(self, user: User, session_id: str, after_rank: int, limit: int) -> Sequence[ChatMessage]:
         """See Application.transcript."""
@@ -89,19 +92,12 @@ class ApplicationServices:
             raise ValueError(f"{name} needs the labels {', '.join(measured.labels) or 'none'}")
         measured.measure(value, labels)
 
-    async def _payer(self, user: User | None) -> Payer:
-        if user is not None:
-            return Payer(user.id, may_pay(user.groups, user.scope))
-        context = _running()
-        if context is None:
-            return payer_of_hook()
-        exchange = await self._store.get_exchange(context.exchange_id)
-        return Payer(context.user_id, agent_id=context.agent_id) if exchange is None else Payer.of(exchange)
 
-
-def _running() -> RuntimeContext | None:
-    """The context of the run in which this is called."""
+def _payer(user: User | None) -> Payer:
+    if user is not None:
+        return Payer(user.id, may_pay(user.groups, user.scope))
     try:
-        return current_context()
+        record = current_context().record
     except LookupError:
-        return None
+        record = None
+    return current_payer() if record is None else Payer.of(record)

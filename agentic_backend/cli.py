@@ -138,7 +138,9 @@ def _add_migrate_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _add_application_arguments(command: argparse.ArgumentParser) -> None:
-    _add_settings_arguments(command)
+    _add_store_arguments(command)
+    command.add_argument("--catalog", dest="catalog", help="the agents catalog")
+    command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error; warning")
     command.add_argument("application", metavar="APPLICATION", help="its id; options of `app` stand before it")
     command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="the command and what it is given")
 

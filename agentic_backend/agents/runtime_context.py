@@ -68,6 +68,8 @@ class RuntimeContext:
     """Begins a tool's work in the background, as BackgroundCalls.start does; None outside of a server."""
     applications: Mapping[str, object] = field(default_factory=dict, repr=False)
     """The applications that serve, by the class paths of their classes."""
+    record: Any = field(default=None, repr=False)
+    """The exchange as it has begun, which says who pays for it; None outside of one."""
     loop: asyncio.AbstractEventLoop | None = field(default_factory=running_loop, repr=False)
     """The server's event loop, where all that the context offers runs."""
 

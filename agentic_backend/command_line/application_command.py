@@ -14,7 +14,7 @@ from agentic_backend.hosting.hosted_application import HostedApplication
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.hosting.offered_services import offered_services
 from agentic_backend.kpi import Kpi
-from agentic_backend.loop.event_loop import command_loop, run_until_ended
+from agentic_backend.loop.event_loop import command_loop, is_cancelled, run_until_ended
 from agentic_backend.policy.usage.budgets import Budgets
 from agentic_backend.policy.usage.prices import Prices
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
@@ -59,13 +59,16 @@ def _parsed(application: LoadedApplication, arguments: Sequence[str]) -> tuple[D
     parser = argparse.ArgumentParser(
         prog=f"agentic-backend app {application.id}", description=f"Commands of the application '{application.title}'."
     )
-    parsers = parser.add_subparsers(dest="command", required=True)
+    if not application.commands:
+        parser.error("it has no commands")
+    # What no parameter of a command can be named.
+    parsers = parser.add_subparsers(dest=" command", metavar="COMMAND", required=True)
     for each in application.commands:
         first_line = each.description.partition("\n")[0]
         # A `%` would be the beginning of a placeholder.
         each.add_to(parsers.add_parser(each.name, help=first_line.replace("%", "%%"), description=each.description))
     values = vars(parser.parse_args(arguments))
-    name = values.pop("command")
+    name = values.pop(" command")
     return next(each for each in application.commands if each.name == name), values
 
 
@@ -89,8 +92,12 @@ async def _run(
             await command.handler(**values)
         except AgenticError as error:
             return _told(error.content)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             # The command is an author's code.
+            if is_cancelled():
+                raise
             secrets = [*secrets_in(settings.model_dump()), *configuration.agents.secrets]
             return _told(f"{type_of(error)}: {text_of(error, secrets)}")
     return _DONE

@@ -72,7 +72,7 @@ def run_command(options: argparse.Namespace) -> int:
             return explain(options.exchange, settings, options.log, content=options.content)
         files = ConfigurationFiles(options.config, _overrides(options))
         settings = files.settings()
-        level = settings.log.level if options.command == "serve" else "warning"
+        level = settings.log.level if _tells_all(options) else "warning"
         output = _logging(level, settings)
         configuration = _read(files, settings)
         if options.command == "validate":
@@ -82,15 +82,27 @@ def run_command(options: argparse.Namespace) -> int:
 
             return evaluate(configuration, options)
         if options.command == "app":
-            from agentic_backend.command_line.application_command import run_application_command
-
-            return run_application_command(configuration, _models_of(configuration), options)
+            return _run_application_command(configuration, options)
         return _serve(configuration, files, hangups, output, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
         return _refused(error)
     finally:
         if options.command == "serve":
             hangups.ignore()
+
+
+def _tells_all(options: argparse.Namespace) -> bool:
+    """Whether the log has what the settings say, instead of warnings."""
+    return options.command == "serve" or (options.command == "app" and getattr(options, "log.level") is not None)
+
+
+def _run_application_command(configuration: Configuration, options: argparse.Namespace) -> int:
+    from agentic_backend.command_line.application_command import run_application_command
+
+    status = run_application_command(configuration, _models_of(configuration), options)
+    if is_code_left():
+        leave_now(status)
+    return status
 
 
 def _read(files: ConfigurationFiles, settings: Settings) -> Configuration:

@@ -53,6 +53,7 @@ class ExchangeLauncher:
             filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
             start_in_background=self._services.background.start,
             applications=self._applications,
+            record=record,
         )
         graph_run = GraphRun(start, context, self._services)
         exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)

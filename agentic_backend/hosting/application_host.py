@@ -26,11 +26,11 @@ from agentic_backend.transports.rest.operation import Operation
 
 
 class ApplicationHost:
-    def __init__(self, applications: Applications, store: Store, kpi: Kpi) -> None:
+    def __init__(self, applications: Applications, store: Store, body_bytes: int, kpi: Kpi) -> None:
         self._store = store
         self._kpi = kpi
         self._hosted = [HostedApplication(loaded, store, kpi) for loaded in applications.loaded]
-        self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, kpi)
+        self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, body_bytes, kpi)
         self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}
         """Those that serve now, by the class paths of their classes."""

@@ -1,5 +1,6 @@
 """CallsBetween: calls of one application by another, as the same user, through all that a REST call goes through."""
 
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -15,7 +16,7 @@ from agentic_backend.hosting.hosted_application import HostedApplication
 from agentic_backend.kpi import Kpi
 from agentic_backend.transports.rest.rest_calls import OperationCall
 
-_LARGEST_BYTES = 1024 * 1024
+_PART = re.compile(r"[^/\ud800-\udfff]+")
 # Applications that call each other in a circle.
 _DEEPEST = 8
 
@@ -23,8 +24,10 @@ _depth: ContextVar[int] = ContextVar("depth_of_calls_between_applications", defa
 
 
 class CallsBetween:
-    def __init__(self, hosted: Mapping[str, HostedApplication], kpi: Kpi) -> None:
+    def __init__(self, hosted: Mapping[str, HostedApplication], body_bytes: int, kpi: Kpi) -> None:
+        """`body_bytes` is the largest body of any call."""
         self._hosted = hosted
+        self._body_bytes = body_bytes
         self._kpi = kpi
 
     async def call(
@@ -33,7 +36,7 @@ class CallsBetween:
         operation: str,
         user: User,
         parts: Mapping[str, str],
-        query: Mapping[str, str],
+        query: Mapping[str, str | None],
         body: Mapping[str, Any] | None,
     ) -> Any:
         """See Application.call."""
@@ -44,15 +47,21 @@ class CallsBetween:
             raise ApplicationUnavailable(f"The application '{hosted.loaded.title}' is not available.")
         if (found := hosted.operation(operation)) is None:
             raise NotFound(f"The application '{application}' has no operation '{operation}'.")
-        if {*parts} != {*found.path_parameters} or not all(type(each) is str for each in parts.values()):
+        if {*parts} != {*found.path_parameters}:
             raise TypeError(f"the operation {operation!r} needs the parts {', '.join(found.path_parameters) or 'none'}")
+        given = {name: value for name, value in query.items() if value is not None}
+        if not all(type(each) is str for each in (*parts.values(), *given.values())):
+            raise TypeError("parts of a path and parameters of a query string are texts")
+        if not all(_PART.fullmatch(each) for each in parts.values()):
+            # No path has such a part.
+            raise NotFound(f"The application '{application}' has no such path.")
         depth = _depth.get()
         if depth >= _DEEPEST:
             raise ApplicationUnavailable("Applications call each other in a circle.", retryable=False)
         entered = _depth.set(depth + 1)
         try:
-            request = _request(found.method, found.path, parts, query, b"" if body is None else to_json(body))
-            response = await OperationCall(found, _LARGEST_BYTES, self._kpi)(request, user)
+            request = _request(found.method, found.path, parts, given, b"" if body is None else to_json(body))
+            response = await OperationCall(found, self._body_bytes, self._kpi)(request, user)
         finally:
             _depth.reset(entered)
         return from_json(bytes(response.body)) if response.body else None

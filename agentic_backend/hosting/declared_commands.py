@@ -75,6 +75,15 @@ def _declared(command: Command) -> DeclaredCommand:
                 f"the command {handler.__name__!r}{line_of(handler)}: {parameter.name!r} has to be a str, an int, a "
                 "float or a Path, or a bool that is False behind '*'"
             )
+        rules = {
+            "is not given by name": parameter.kind is not parameter.POSITIONAL_ONLY,
+            "begins with '_', or is 'help'": not parameter.name.startswith("_") and parameter.name != "help",
+            "has a default of another type": parameter.default in (parameter.empty, None)
+            or isinstance(parameter.default, found),
+        }
+        for rule, holds in rules.items():
+            if not holds:
+                raise ClassPathError(f"the command {handler.__name__!r}{line_of(handler)}: {parameter.name!r} {rule}")
         types[parameter.name] = found
     description = inspect.getdoc(handler) or ""
     return DeclaredCommand(handler.__name__.replace("_", "-"), description, handler, parameters, types)

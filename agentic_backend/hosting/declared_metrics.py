@@ -30,6 +30,7 @@ def declared_metrics(metrics: object) -> list[Metric]:
             and len({*metric.labels}) == len(metric.labels) <= _MOST_LABELS
             and all(_is_name(label) and label != "le" for label in metric.labels),
             "the buckets have to be numbers that rise": _rise(metric.buckets),
+            "'together' has to be 'sum', 'max' or 'min'": metric.together in ("sum", "max", "min"),
             "another metric has this name": [each.name for each in found].count(metric.name) == 1,
         }
         for rule, holds in rules.items():
@@ -47,4 +48,4 @@ def _rise(buckets: object) -> bool:
         return False
     if not all(is_number(each) and math.isfinite(each) for each in buckets):
         return False
-    return all(one < other for one, other in pairwise(buckets))
+    return all(float(one) < float(other) for one, other in pairwise(buckets))

@@ -14,7 +14,15 @@ from starlette.responses import Response
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.application_services import ApplicationServices
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError, ApplicationUnavailable, Forbidden, RecordConflict, StoreUnavailable
+from agentic_backend.errors import (
+    AgenticError,
+    AgentUnavailable,
+    ApplicationUnavailable,
+    Forbidden,
+    ModelError,
+    RecordConflict,
+    StoreUnavailable,
+)
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
 from agentic_backend.hosting.hosted_records import HostedRecords
@@ -23,7 +31,9 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.policy.chat_module import ChatModule, ModuleServices, ModuleSettings
 from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import HookResult
+from agentic_backend.policy.hooks.module_services import paid_by
 from agentic_backend.policy.hooks.modules_file import ModuleEntry, ModuleSpec
+from agentic_backend.policy.usage.usage_ledger import Payer, may_pay
 from agentic_backend.records.layout import NewerRecord
 from agentic_backend.sessions.upkeep.housekeeping import Chore
 from agentic_backend.stores.base import Store
@@ -38,6 +48,10 @@ _AGAIN_S = 1.0
 _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
 _LONGEST_RETRY_S = 3_600
+
+
+_SAY_WHETHER = (AgentUnavailable, ApplicationUnavailable, ModelError, RecordConflict)
+"""The classes of which an instance says whether to retry."""
 
 
 class NotServing(Exception):
@@ -95,9 +109,17 @@ class HostedApplication:
     async def aclose(self) -> None:
         """Close what it has opened. One that fails or takes too long holds nobody up."""
         self._show(is_serving=False)
-        await self._managed("close", lambda: self.loaded.application.aclose(), _CLOSE_S)
+        await self._managed("close", self._closed, _CLOSE_S)
         for calls in (self._lifetime, self._calls, self._chores):
             await calls.aclose(_CLOSE_S)
+
+    async def _closed(self) -> None:
+        application = self.loaded.application
+        try:
+            await application.aclose()
+        finally:
+            # Tasks that it has left get nothing any more.
+            application.services = None
 
     def modules(self) -> list[ModuleSpec]:
         """Its hooks, as modules that are called like the others."""
@@ -120,12 +142,16 @@ class HostedApplication:
 
     async def _open_records(self) -> bool:
         """Whether its records are as it declares them, however long that takes."""
+        is_told = False
         while True:
             try:
                 await self._records.open()
                 return True
             except Exception as error:
                 if isinstance(error, StoreUnavailable) or (isinstance(error, RecordConflict) and error.retryable):
+                    if not is_told:
+                        log.warning("application waits for its records", extra={"application": self.loaded.id})
+                    is_told = True
                     await asyncio.sleep(_AGAIN_S)
                     continue
                 # Whatever is wrong with one application's records keeps that one from serving.
@@ -166,7 +192,9 @@ class HostedApplication:
             if declared.roles and not declared.roles & user.roles:
                 raise Forbidden(f"You may not make this call of the application '{self.loaded.title}'.")
             fields = {"application": self.loaded.id, "operation": declared.operation.id, "user_id": user.id}
-            return await self._answer(answered, declared.timeout_s, fields)
+            # Also where the handler forgets to say for whom it asks a model.
+            with paid_by(Payer(user.id, may_pay(user.groups, user.scope))):
+                return await self._answer(answered, declared.timeout_s, fields)
 
         return border
 
@@ -208,7 +236,8 @@ def _refusal(error: AgenticError) -> AgenticError | CallFailed:
     told = content[:_LONGEST_TEXT].encode(errors="replace").decode()
     retry_s = error.retry_after_s
     is_time = is_number(retry_s) and 0 < retry_s <= _LONGEST_RETRY_S
-    return known(told, retry_after_s=retry_s if is_time else None)
+    retryable = error.retryable if known in _SAY_WHETHER and type(error.retryable) is bool else None
+    return known(told, retry_after_s=retry_s if is_time else None, retryable=retryable)
 
 
 class _HookModule(ChatModule):

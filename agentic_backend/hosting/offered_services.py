@@ -20,13 +20,13 @@ def offered_services(
 ) -> ApplicationServices:
     """The services of the application; once for each `kpi`, which has its metrics then.
 
-    Without a `call` there are no other applications.
+    Without a `call` it can't call other applications.
     """
     metrics = {
         each.name: Measured(
             each.labels,
             each.type != "counter",
-            kpi.declare(loaded.id, each.name, each.type, each.meaning, each.labels, each.buckets),
+            kpi.declare(loaded.id, each.name, each.type, each.meaning, each.labels, each.buckets, each.together),
         )
         for each in loaded.metrics
     }
@@ -34,4 +34,4 @@ def offered_services(
 
 
 async def _no_other(application: str, *_: object) -> None:
-    raise ApplicationUnavailable(f"There is no application '{application}'.", retryable=False)
+    raise ApplicationUnavailable(f"The application '{application}' can't be called from here.", retryable=False)

@@ -203,7 +203,7 @@ class OwnRecords(ReadableRecords[R]):
 
 
 class RecordsOfKind(Generic[R]):
-    """The records of a kind, of all owners; `Application.of` makes it."""
+    """The records of a kind, of all owners; `Application.records_of` makes it."""
 
     def __init__(self, store: Store, layout: Layout[R]) -> None:
         self._store = store

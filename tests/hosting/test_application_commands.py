@@ -38,6 +38,7 @@ async def test_a_command_is_given_what_is_typed_beside_a_server(settings: Path) 
         assert (status, printed) == (0, ["-one", "-two", "-one", "-two", "2 are kept"])
     status, [printed], _ = await run(settings, "commanded", "ask", "words 2 0", "--purpose-of", "it")
     assert status == 0 and printed.startswith("it ")
+    assert (await run(settings, "commanded", "tell", "ask"))[:2] == (0, ["ask"])
 
 
 async def test_what_is_typed_wrong_is_told(settings: Path) -> None:
@@ -57,7 +58,12 @@ async def test_what_is_typed_wrong_is_told(settings: Path) -> None:
 
 
 async def test_a_command_that_fails_says_why_and_closes_all(settings: Path) -> None:
-    for name, said in (("fail", "ValueError: this one"), ("refuse", "No more today.")):
+    told = {
+        "fail": "ValueError: this one",
+        "refuse": "No more today.",
+        "await-cancelled": "asyncio.exceptions.CancelledError: ",
+    }
+    for name, said in told.items():
         assert await run(settings, "commanded", name) == (1, [], f"The command failed: {said}\n")
     async with command("app", "--config", settings, "commanded", "wait", cwd=settings.parent) as process:
         while "waiting" not in process.stdout:
@@ -68,7 +74,25 @@ async def test_a_command_that_fails_says_why_and_closes_all(settings: Path) -> N
     assert (await run(settings, "commanded", "leave"))[0] == 7
 
 
+async def test_an_application_without_commands_says_so(settings: Path) -> None:
+    settings.write_text(yaml.safe_dump({**OFFLINE, "applications": [{"class_path": "support.notes:Notes"}]}))
+    status, _, told = await run(settings, "notes", "--help")
+    assert status == 2 and told.endswith("it has no commands\n")
+
+
 class Odd(Application):
+    async def take_help(self, *, help: bool = False) -> None:
+        raise NotImplementedError
+
+    async def take_hidden(self, _value: str) -> None:
+        raise NotImplementedError
+
+    async def take_place(self, value: str, /) -> None:
+        raise NotImplementedError
+
+    async def take_odd(self, value: int = "x") -> None:  # type: ignore[assignment]
+        raise NotImplementedError
+
     async def take_list(self, values: list[str]) -> None:
         raise NotImplementedError
 
@@ -99,6 +123,9 @@ ODD = Odd(None)
         ([Command(ODD.block)], "no async method"),  # type: ignore[arg-type]
         *[([Command(each)], "has to be a str") for each in (ODD.take_list, ODD.take_more, ODD.take_flag)],
         ([Command(ODD.take_untyped)], "has to be a str"),
+        *[([Command(each)], "is 'help'") for each in (ODD.take_help, ODD.take_hidden)],
+        ([Command(ODD.take_place)], "is not given by name"),
+        ([Command(ODD.take_odd)], "a default of another type"),
         ([Command(ODD.take_none)] * 2, "two commands are 'take-none'"),
     ],
 )

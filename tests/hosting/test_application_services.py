@@ -49,7 +49,8 @@ async def test_models_are_asked_at_the_expense_of_whoever_it_is_for(tmp_path: Pa
             assert (await ann.post("/verdicts", json={"text": "words 2 0"})).json()["text"]
             missing = await ann.post("/verdicts", json={"text": "", "model": "absent"})
             assert error_of(missing)["code"] == "agent_unavailable"
-        await until_counted(server, "ann", {"judge": 1})
+            assert (await ann.post("/forgetful", json={"text": "words 2 0"})).status_code == 200
+        await until_counted(server, "ann", {"judge": 1, "application": 1})
         async with chat(server.address, token="dev:bob") as client:
             final = (await client.ask('use the tool rank_them with {"text": "words 2 0"}', agent_id="ranker"))[-1]
         assert final["status"] == "ok" and text_of(final["messages"][-1])
@@ -57,7 +58,17 @@ async def test_models_are_asked_at_the_expense_of_whoever_it_is_for(tmp_path: Pa
         await until_counted(server, "bob", {"grounding": 1, "rerank": 1, "answer": 2})
         by_exchange = await calls_by(server, "bob", "exchange_id")
         assert list(by_exchange.values()) == [4]
-        assert await calls_by(server, "ann") == {"judge": 1}
+        assert await calls_by(server, "ann") == {"judge": 1, "application": 1}
+
+
+async def test_a_tool_of_a_query_is_of_its_exchange_and_its_group(tmp_path: Path) -> None:
+    async with running_server(tmp_path, agents=[RANKER], settings=SETTINGS) as server:
+        async with chat(server.address, token="dev:bob") as client:
+            ask = {"message": 'use the tool rank_them with {"text": "words 2 0"}', "agent_id": "ranker"}
+            await client.send({"type": "ask", "mode": "query", **ask})
+            assert (await client.until("final"))["status"] == "ok"
+        await until_counted(server, "bob", {"grounding": 1, "rerank": 1, "answer": 2})
+        assert len(await calls_by(server, "bob", "exchange_id")) == 1
 
 
 async def test_who_has_spent_a_budget_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
@@ -67,8 +78,16 @@ async def test_who_has_spent_a_budget_is_refused_before_a_model_is_asked(tmp_pat
             assert (await ann.post("/verdicts", json={"text": "hello"})).status_code == 200
             refused = await ann.post("/verdicts", json={"text": "hello"})
             assert (refused.status_code, error_of(refused)["code"]) == (429, "budget_exceeded")
+            assert error_of(await ann.post("/forgetful", json={"text": "hello"}))["code"] == "budget_exceeded"
             assert (await bob.post("/verdicts", json={"text": "hello"})).status_code == 200
         await until_counted(server, "ann", {"judge": 1})
+
+
+async def test_what_nobody_asks_for_has_no_budget_and_an_odd_purpose_is_refused() -> None:
+    async with open_application(Judging) as opened:
+        assert await opened.application.ask_model("", "words 2 0")
+        with pytest.raises(ValueError, match="no purpose"):
+            await opened.application.ask_model("", "words 2 0", purpose="answer")  # type: ignore[arg-type]
 
 
 async def test_a_transcript_is_read_by_its_own_user_alone(tmp_path: Path) -> None:
@@ -100,9 +119,10 @@ async def test_a_metric_has_no_more_series_than_it_may() -> None:
         for number in range(150):
             opened.application.measure(JUDGED, word=f"w{number}" * 30)
         opened.application.measure(JUDGED, 2, word="w0" * 30)
+        opened.application.measure(JUDGED, word="\udcff")
         text = opened.app.kpi.exposition("")[0].decode()
         series = [line for line in text.splitlines() if line.startswith("chat_app_judging__judged_total")]
-        assert len(series) == 101 and 'chat_app_judging__judged_total{word="other"} 50.0' in series
+        assert len(series) == 101 and 'chat_app_judging__judged_total{word="other"} 51.0' in series
         assert all(len(line) < 200 for line in series)
         wrong: list[tuple[Metric, float, dict[str, Any]]] = [
             (JUDGED, 1, {}),
@@ -130,6 +150,8 @@ async def test_a_metric_has_no_more_series_than_it_may() -> None:
         ([Metric("a", "counter", "It.", ("a", "a"))], "labels"),
         ([Metric("a", "counter", "It.", ("le",))], "labels"),
         ([Metric("a", "histogram", "It.", buckets=(2, 1))], "buckets"),
+        ([Metric("a", "histogram", "It.", buckets=(2**53, 2**53 + 1))], "buckets"),
+        ([Metric("a", "gauge", "It.", together="mean")], "together"),  # type: ignore[arg-type]
         ([Metric("a", "counter", "It."), Metric("a", "gauge", "It.")], "another metric"),
     ],
 )

@@ -24,7 +24,7 @@ class Asked(Frame):
     application: str
     operation: str
     parts: dict[str, str] = Field(default_factory=dict)
-    query: dict[str, str] = Field(default_factory=dict)
+    query: dict[str, Any] = Field(default_factory=dict)
     body: dict[str, Any] | None = None
 
 
@@ -79,6 +79,8 @@ async def test_it_is_answered_as_its_user(ann: tuple[RunningServer, httpx.AsyncC
     listed = (await ask(http, "list_terms", query={"limit": "1"})).json()["answer"]
     assert listed == {"terms": [{"term": "ask", "meaning": "A frame."}], "asked_by": "ann"}
     assert (await ask(http, "get_term", parts={"term": "run"})).json()["answer"]["meaning"] == "A graph's."
+    # A cursor of no next page is no cursor.
+    assert len((await ask(http, "list_terms", query={"limit": "5", "cursor": None})).json()["answer"]["terms"]) == 2
     found = (await ask(http, "find_terms", body={"text": "a run"})).json()["answer"]
     assert [term["term"] for term in found["terms"]] == ["run"]
 
@@ -92,14 +94,17 @@ async def test_what_is_refused_and_missing_has_its_error(ann: tuple[RunningServe
         ("forbidden", await ask(http, "forget_term", parts={"term": "run"})),
         ("bad_frame", await ask(http, "list_terms", query={"limit": "0"})),
         ("bad_frame", await ask(http, "find_terms", body={"txt": 1})),
+        *[("not_found", await ask(http, "get_term", parts={"term": part})) for part in ("", "a/b", "a/../b")],
         ("application_unavailable", await ask(http, "list_terms", "absent")),
         ("application_unavailable", await ask(http, "get", "fails-to-start")),
         ("application_unavailable", await ask(http, "act", "hostile", parts={"act": "raise"})),
         ("application_unavailable", await ask(http, "get_term")),
+        ("application_unavailable", await ask(http, "list_terms", query={"limit": 1})),
         ("application_unavailable", await http.post("/circle")),
     ]
     assert [(code, error_of(answer)["code"]) for code, answer in refused] == [(code, code) for code, _ in refused]
-    assert "There is no application 'absent'." in refused[6][1].text
+    [absent] = [answer for _, answer in refused if "There is no application 'absent'." in answer.text]
+    assert error_of(absent)["retryable"] is False
     assert await metric_at(server.internal, 'chat_application_failures_total{application="hostile"}') == 1
 
 

@@ -26,7 +26,8 @@ class Commanded(Application):
     records = (LINES,)
 
     def commands(self) -> Sequence[Command]:
-        return [Command(each) for each in (self.keep_lines, self.ask, self.fail, self.refuse, self.wait, self.leave)]
+        failing = (self.fail, self.refuse, self.await_cancelled, self.wait, self.leave)
+        return [Command(each) for each in (self.keep_lines, self.ask, self.tell, *failing)]
 
     async def keep_lines(self, file: Path, times: int = 1, *, prefix: str | None = None, dry_run: bool = False) -> None:
         """Keep the lines of a file, 100 % of them.
@@ -45,6 +46,14 @@ class Commanded(Application):
     async def ask(self, text: str, *, purpose_of: str) -> None:
         """Ask a model."""
         print(purpose_of, await self.ask_model("", text))
+
+    async def tell(self, command: str) -> None:
+        print(command)
+
+    async def await_cancelled(self) -> None:
+        task = asyncio.create_task(asyncio.sleep(60))
+        task.cancel()
+        await task
 
     async def fail(self) -> None:
         raise ValueError("this one")

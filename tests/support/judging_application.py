@@ -65,6 +65,7 @@ class Judging(Application):
     def calls(self) -> Sequence[Call]:
         return [
             Call("POST", "/verdicts", self.judge),
+            Call("POST", "/forgetful", self.judge_forgetful),
             Call("GET", "/sessions/{session}/said", self.said),
         ]
 
@@ -76,6 +77,11 @@ class Judging(Application):
         self.measure(LENGTH, len(body.text))
         self.measure(LAST, len(body.text))
         text = await self.ask_model("Judge.", body.text, user=user, model=body.model, purpose="judge")
+        return Verdict(text=text)
+
+    async def judge_forgetful(self, user: User, body: Text) -> Verdict:
+        text = await self.ask_model("Judge.", body.text)
+        assert type(text) is str
         return Verdict(text=text)
 
     async def said(self, user: User, session: str, query: After) -> Said:

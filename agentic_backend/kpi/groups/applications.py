@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from agentic_backend.kpi.registry import OTHERS, MetricsRegistry
+from agentic_backend.kpi.registry import OTHERS, MetricsRegistry, Together
 
 _SERIES_AT_MOST = 100
 """Of one metric of an application; what comes later shares one, whose labels are all OTHERS."""
@@ -37,6 +37,7 @@ class ApplicationMetrics:
         meaning: str,
         labels: tuple[str, ...],
         buckets: tuple[float, ...],
+        together: Together,
     ) -> Measure:
         """Have a metric of an application's."""
         # Two underscores, so that no other application's id with another name makes the same.
@@ -46,7 +47,7 @@ class ApplicationMetrics:
                 counter = self._metrics.counter(full, meaning, *labels)
                 return _bounded(labels, lambda value, own: _of(counter, own).inc(value))
             case "gauge":
-                gauge = self._metrics.gauge(full, meaning, *labels)
+                gauge = self._metrics.gauge(full, meaning, *labels, together=together)
                 return _bounded(labels, lambda value, own: _of(gauge, own).set(value))
             case "histogram":
                 histogram = self._metrics.histogram(full, meaning, *labels, buckets=buckets)
@@ -62,7 +63,8 @@ def _bounded(names: tuple[str, ...], measure: Callable[[float, tuple[str, ...]],
     known: set[tuple[str, ...]] = set()
 
     def bounded(value: float, labels: Mapping[str, str]) -> None:
-        own = tuple(labels[name][:_LONGEST_LABEL] for name in names)
+        # What is no valid Unicode can't be told to Prometheus.
+        own = tuple(labels[name][:_LONGEST_LABEL].encode(errors="replace").decode() for name in names)
         if own not in known:
             if len(known) < _SERIES_AT_MOST:
                 known.add(own)

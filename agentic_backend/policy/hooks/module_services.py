@@ -10,7 +10,7 @@ from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.policy.chat_module import ModuleServices
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger
 
-_payer: ContextVar[Payer] = ContextVar("payer_of_a_module")
+_payer: ContextVar[Payer] = ContextVar("payer")
 # Who pays for what a module asks when it starts, outside of any call.
 _SERVER = Payer(user_id="")
 
@@ -25,15 +25,15 @@ def paid_by(payer: Payer) -> Iterator[None]:
         _payer.reset(token)
 
 
-def payer_of_hook() -> Payer:
-    """Who pays for what the hook or the module asks that is being called; the server outside of any call."""
+def current_payer() -> Payer:
+    """Who pays for what is asked now, as `paid_by` says; outside of it the server, which is no user."""
     return _payer.get(_SERVER)
 
 
 def module_services(models: ChatModels, ledger: UsageLedger) -> ModuleServices:
     async def ask_model(name: str | None, system: str, text: str) -> str:
         messages = [SystemMessage(system), HumanMessage(text)]
-        answer = await ledger.ask(models.get(name), messages, payer_of_hook(), "module")
-        return answer.text
+        answer = await ledger.ask(models.get(name), messages, current_payer(), "module")
+        return str(answer.text)
 
     return ModuleServices(ask_model)

@@ -8,6 +8,7 @@ from agentic_backend.application import (
     Application,
     Call,
     Chore,
+    Command,
     Frame,
     Index,
     Kind,
@@ -90,6 +91,9 @@ class TeamNotes(Application):
     def chores(self) -> Sequence[Chore]:
         return [Chore(self.count_again, every_s=3600)]
 
+    def commands(self) -> Sequence[Command]:
+        return [Command(self.count_again)]
+
     async def add_note(self, user: User, body: NewNote) -> None:
         """Write a note down."""
         await self.save(user.id, Note(text=body.text, topic=body.topic))
@@ -131,17 +135,25 @@ class TeamNotes(Application):
         raise RateLimited("Too many write notes on this topic; try again in a moment.", retry_after_s=1)
 
     async def count_again(self) -> None:
-        """Count the notes on each topic: some have gone with their users."""
-        topics = self.records_of(TOPICS).of_application()
-        for topic in (await topics.find(limit=200)).records:
-            count, cursor = 0, None
-            while True:
-                page = await self.records_of(NOTES).of_all(None).find("by_topic", topic.key, limit=200, cursor=cursor)
-                count += len(page.records)
-                if (cursor := page.next_cursor) is None:
-                    break
-            if count != topic.value.notes:
-                await (topics.change(topic, Topic(notes=count)) if count else topics.remove(topic))
+        """Count the notes on each topic again: some have gone with their users."""
+        topics, page = self.records_of(TOPICS).of_application(), None
+        while page is None or page.next_cursor is not None:
+            page = await topics.find(cursor=page and page.next_cursor)
+            for topic in page.records:
+                count = await self.count(topic.key)
+                try:
+                    await (topics.change(topic, Topic(notes=count)) if count else topics.remove(topic))
+                except RecordConflict:
+                    # A note has come meanwhile, and is counted.
+                    continue
+
+    async def count(self, topic: str) -> int:
+        count, page = 0, None
+        while page is None or page.next_cursor is not None:
+            everybodys = self.records_of(NOTES).of_all(None)
+            page = await everybodys.find("by_topic", topic, limit=200, cursor=page and page.next_cursor)
+            count += len(page.records)
+        return count
 
 
 @tool

@@ -56,6 +56,7 @@ async def check_application(loaded: LoadedApplication, models: ChatModels, limit
 async def _services(loaded: LoadedApplication, models: ChatModels, stack: AsyncExitStack) -> ApplicationServices:
     directory = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
     store = await stack.enter_async_context(aclosing(await open_sqlite(directory / "records.sqlite3", _STORE_S)))
+    await store.open_application_records()
     kpi = Kpi()
     ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(), kpi)))
     return offered_services(loaded, store, models, ledger, kpi.applications)

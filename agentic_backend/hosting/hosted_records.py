@@ -33,6 +33,7 @@ class HostedRecords:
         """
         if not self._layouts:
             return
+        await self._store.open_application_records()
         newest = await self._store.application_record_kinds()
         for layout in self._layouts:
             if (version := newest.get(layout.id, 0)) > layout.kind.version:

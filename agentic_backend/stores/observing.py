@@ -70,6 +70,7 @@ _WRITES = frozenset(
         "migrate",
         "name_session",
         "open",
+        "open_application_records",
         "prove_write",
         "write_application_records",
         "put_items",

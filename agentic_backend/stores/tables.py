@@ -54,7 +54,8 @@ class Table(Generic[R]):
     `key` are the unique columns: one, or `session_id` and `order`. `order` is the column that pages are sorted by; it
     is unique, among the rows of one session if they belong to one. Rows `of_session` have a `session_id`, and are
     deleted with their session. `indexes` are columns by the name of their index; a leading `-` means descending. The
-    values of each of the columns `unique` are in one row only.
+    values of each of the columns `unique` are in one row only. Where it is `lazy`, its indexes are made when it is
+    first used, and a server that never does pays nothing for them.
     `renamed` maps fields to columns with another name. `searched` makes columns that are only searched. `modern`
     upgrades a record that an older server has written. `label` is the name of the rows in reports. `user` is the column
     that says whose the rows are, which are deleted with all of the user's data. `time` is the column that says how old
@@ -72,6 +73,7 @@ class Table(Generic[R]):
         order: str | None = None,
         indexes: Mapping[str, tuple[str, ...]] | None = None,
         unique: tuple[str, ...] = (),
+        lazy: bool = False,
         user: str | None = None,
         time: str | None = None,
         renamed: Mapping[str, str] | None = None,
@@ -86,6 +88,7 @@ class Table(Generic[R]):
         self.order = order or key[-1]
         self.indexes = dict(indexes or {})
         self.unique = unique
+        self.lazy = lazy
         if of_session and not any(columns[0] == "session_id" for columns in (key, *self.indexes.values())):
             self.indexes["by_session"] = ("session_id", self.order)
         self.user = user
@@ -250,6 +253,7 @@ APPLICATION_RECORDS = Table(
     user="user_id",
     indexes=_OF_RECORDS,
     unique=_UNIQUE_OF_RECORDS,
+    lazy=True,
 )
 SESSION_APPLICATION_RECORDS = Table(
     "session_application_records",
@@ -259,6 +263,7 @@ SESSION_APPLICATION_RECORDS = Table(
     user="user_id",
     indexes=_OF_RECORDS,
     unique=_UNIQUE_OF_RECORDS,
+    lazy=True,
 )
 
 _BY_TIME: _Indexes = {"by_time": ("-at", "-id")}

@@ -6,7 +6,7 @@ left alone and reported; an item that is newer there stays, and counts as copied
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -71,6 +71,10 @@ class TargetOfOthers(Exception):
 class Source(Protocol):
     async def get_session(self, session_id: str) -> SessionRecord | None: ...
 
+    async def application_record_kinds(self) -> Mapping[str, int]: ...
+
+    async def open_application_records(self) -> None: ...
+
     async def complete_rows(self, session_ids: Sequence[str]) -> None:
         """Complete what dead writers have begun in these sessions, so that all rows that are there count."""
         ...
@@ -97,6 +101,8 @@ class Source(Protocol):
 
 
 class Target(Protocol):
+    async def open_application_records(self) -> None: ...
+
     async def begin_copies(self) -> None:
         """Take rows of sessions that are not there yet from now on."""
         ...
@@ -142,6 +148,9 @@ async def transfer(source: Source, target: Target, report: Callable[[Counts, Cou
     if await _is_of_others(source, target):
         raise TargetOfOthers
     await target.begin_copies()
+    if await source.application_record_kinds():
+        for store in (source, target):
+            await store.open_application_records()
     total, done = await source.total(), Transferred()
     async for sessions in _pages(source, SESSIONS, SESSIONS_PER_PAGE):
         await source.complete_rows([session.id for session in sessions])

@@ -45,11 +45,13 @@ UNIQUE = {"by_w": Index("w", unique=True)}
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     if request.param == "sqlite":
         opened: Store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
+        await opened.open_application_records()
         yield opened
         await opened.aclose()
         return
     async with fresh_database(server_url(request.param, request)) as url:
         opened = await MongoStore.open(url, timeout_s=10)
+        await opened.open_application_records()
         yield opened
         await opened.aclose()
 
@@ -148,6 +150,7 @@ async def mongo(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[], Aw
 
         async def open_() -> MongoStore:
             opened.append(await MongoStore.open(url, timeout_s=10))
+            await opened[-1].open_application_records()
             return opened[-1]
 
         yield open_

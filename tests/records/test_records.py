@@ -24,6 +24,7 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
+    await store.open_application_records()
     yield store
     await store.aclose()
 

@@ -25,6 +25,13 @@ def removed(record: ApplicationRecord) -> RecordWrite:
     return RecordWrite(record, is_removal=True)
 
 
+@pytest.fixture
+async def store(open_store: OpenStore) -> Store:
+    store = await open_store()
+    await store.open_application_records()
+    return store
+
+
 async def found(store: Store, order: Order = "id", first: str = "", behind: str = "~", **query: Any) -> list[str]:
     records = await store.find_application_records(RecordQuery(order, first, behind, **query))
     return [record.key for record in records]
@@ -53,6 +60,8 @@ async def test_a_record_is_inserted_changed_and_removed_in_its_revision_alone(
 
 async def test_of_writers_of_the_same_record_one_wins(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
+    for store in stores:
+        await store.open_application_records()
 
     async def try_to(write: list[RecordWrite], store: Store) -> bool:
         try:

@@ -61,6 +61,7 @@ async def fill(store: Store, user_id: str) -> None:
         kpi = a_kpi(user_id, exchange_id=fence.exchange_id)
         trail = one_of_each(session.id, user_id)
         await store.append(fence, [answer()], an_end(kpi=kpi, session_state=name.encode()), a_checkpoint(), trail=trail)
+        await store.open_application_records()
         own = a_record(name, user_id), a_record(f"in {name}", user_id, session_id=session.id)
         await store.write_application_records(added(*own))
     await store.add_attachment(an_attachment(b"x", user_id), in_pieces(b"x"), 1_000)

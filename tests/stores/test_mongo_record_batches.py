@@ -55,6 +55,7 @@ async def test_a_batch_counts_whole_or_not_at_all_wherever_its_writer_dies(
     open_mongo: OpenMongo, monkeypatch: pytest.MonkeyPatch, is_heard: bool
 ) -> None:
     outcomes: list[bool] = []
+    await (await open_mongo()).open_application_records()
     for trip in range(1, 30):
         clean = await open_mongo()
         await clean.driver.database["application_records"].delete_many({})
@@ -80,6 +81,7 @@ async def test_who_reads_and_writes_by_key_completes_what_a_dead_writer_has_left
     open_mongo: OpenMongo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clean = await open_mongo()
+    await clean.open_application_records()
     await clean.write_application_records(added(*OLD))
     # All are prepared, and the batch does not count.
     await die_at(await open_mongo(), 4, is_heard=False)
@@ -100,6 +102,7 @@ async def test_a_slow_writer_whose_batch_was_undone_is_told_so(
     open_mongo: OpenMongo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clean, slow = await open_mongo(), await open_mongo()
+    await clean.open_application_records()
     await clean.write_application_records(added(*OLD))
     monkeypatch.setattr(record_batches, "_LEFT_S", -1.0)
     met: list[str] = []

@@ -172,3 +172,15 @@ async def test_servers_that_open_a_new_database_at_the_same_time_make_one_schema
     stores = await asyncio.gather(*(open_mongo() for _ in range(6)))
     assert await stamp(stores[0]) == {"_id": "schema", "version": len(MIGRATIONS), "min_reader": 0}
     assert [await store.upgrades_left() for store in stores] == [0] * 6
+
+
+async def test_what_no_application_uses_is_not_made(open_mongo: OpenMongo) -> None:
+    store = await open_mongo()
+    assert await store.upgrades_left() == 0
+    assert "application_records" not in await store.driver.database.list_collection_names()
+    for _ in range(2):
+        await store.open_application_records()
+        for name in ("application_records", "session_application_records"):
+            made = await store.driver.database[name].index_information()
+            assert len(made) > 9 and sum(bool(index.get("unique")) for index in made.values()) == 2
+    assert await (await open_mongo()).upgrades_left() == 0

@@ -93,6 +93,7 @@ async def fill(store: SqliteStore) -> None:
     await store.add_trail([record for number in range(6) for record in one_of_each(f"session {number}", minute=number)])
     await store.keep_deletion(UserDeletion(user_id="carol", at=EPOCH, until=EPOCH))
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
+    await store.open_application_records()
     for number in range(4):
         own = a_record(f"{number}", unique_1=f"u{number}"), a_record(f"{number}", "bob", session_id="session 2")
         await store.write_application_records(added(own[0], replace(own[1], user_id="ann")))

@@ -138,9 +138,11 @@ _OWN_INDEXES = [
 ]
 
 
-def indexes() -> Iterator[tuple[str, list[tuple[str, int]], bool]]:
-    """All indexes: the collection, the keys, and whether they are unique."""
+def indexes(*, lazy: bool = False) -> Iterator[tuple[str, list[tuple[str, int]], bool]]:
+    """The indexes of all tables that are `lazy` or not: the collection, the keys, and whether they are unique."""
     for table in TABLES:
+        if table.lazy != lazy:
+            continue
         if len(table.key) > 1:
             yield table.name, [(column, 1) for column in table.key], True
         for columns in table.indexes.values():
@@ -148,7 +150,8 @@ def indexes() -> Iterator[tuple[str, list[tuple[str, int]], bool]]:
             yield table.name, [(column, -1 if is_descending else 1) for column, is_descending in keys], False
         for column in table.unique:
             yield table.name, [(column, 1)], True
-    yield from _OWN_INDEXES
+    if not lazy:
+        yield from _OWN_INDEXES
 
 
 def is_too_large(what: str, exchange_id: str, state: bytes) -> bool:

@@ -15,6 +15,7 @@ opened; a large collection gets a new one while the servers run.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agentic_backend.stores.mongo.documents import Database, Document, document, indexes, record_in
@@ -115,8 +116,8 @@ async def _make_index(database: Database, index: _Index) -> None:
     await database[collection].create_index(keys, unique=unique)
 
 
-async def _missing_indexes(database: Database) -> list[_Index]:
-    wanted = list(indexes())
+async def _missing_indexes(database: Database, *, lazy: bool = False) -> list[_Index]:
+    wanted = list(indexes(lazy=lazy))
     there = {
         (collection, _key(index["key"]))
         for collection in {collection for collection, _, _ in wanted}
@@ -144,6 +145,14 @@ class Schema(Part):
         collection, keys, _ = missing[0]
         await self.driver.run_long("make_index", lambda database: _make_index(database, missing[0]), _LONGEST_BUILD_S)
         return Upgraded(f"index {collection} {'_'.join(name for name, _ in keys)}", 0, len(missing) - 1)
+
+    async def open_application_records(self) -> None:
+        for index in await self._lacking_of_lazy():
+            await self.driver.run_long("make_index", partial(_make_index, index=index), _LONGEST_BUILD_S)
+
+    @operation
+    async def _lacking_of_lazy(self, database: Database) -> list[_Index]:
+        return await _missing_indexes(database, lazy=True)
 
     @operation
     async def _lacking(self, database: Database) -> list[_Index]:

@@ -93,6 +93,10 @@ def behind(beginning: str) -> str:
 class ApplicationRecordStore(Protocol):
     """The operations of a Store on records of applications."""
 
+    async def open_application_records(self) -> None:
+        """Make what the operations need, however long that takes. It can be repeated."""
+        ...
+
     async def get_application_records(self, ids: Collection[str], *, of_session: bool) -> list[ApplicationRecord]:
         """The records with these ids, in any order; those that do not exist are left out."""
         ...

@@ -204,8 +204,17 @@ def _complete(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
+def make_lazy_indexes(db: sqlite3.Connection) -> None:
+    """Make the indexes of lazy tables that the file lacks."""
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+    for table in TABLES:
+        for name, statement in _indexes(table) if table.lazy else ():
+            if name not in there:
+                db.execute(statement)
+
+
 def _lacking(db: sqlite3.Connection) -> list[str]:
-    """The statements that create the declared tables, columns and indexes that the file lacks."""
+    """The statements that create the declared tables, columns and indexes that the file lacks, but for lazy indexes."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
     statements: list[str] = []
     for table in TABLES:
@@ -215,7 +224,8 @@ def _lacking(db: sqlite3.Connection) -> list[str]:
             columns = {row["name"] for row in db.execute(f"PRAGMA table_info({table.name})")}
             added = [column for column in table.columns if column.name not in columns]
             statements += [f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}" for column in added]
-        statements += [index for name, index in _indexes(table) if name not in there]
+        if not table.lazy:
+            statements += [index for name, index in _indexes(table) if name not in there]
     return statements
 
 

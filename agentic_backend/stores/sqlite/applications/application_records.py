@@ -7,6 +7,7 @@ from datetime import datetime
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
 from agentic_backend.stores.rows import rfc3339
+from agentic_backend.stores.sqlite.migrations import make_lazy_indexes
 from agentic_backend.stores.sqlite.operation_base import Part, count, lists, placeholders, reads, select, writes
 from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
 
@@ -15,6 +16,10 @@ _OWN_SESSION = "SELECT 1 FROM sessions WHERE id = ? AND user_id = ?"
 
 
 class ApplicationRecords(Part):
+    @writes
+    def open_application_records(self, db: sqlite3.Connection) -> None:
+        make_lazy_indexes(db)
+
     @reads
     def get_application_records(
         self, db: sqlite3.Connection, ids: Collection[str], *, of_session: bool

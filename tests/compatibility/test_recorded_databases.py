@@ -17,7 +17,7 @@ from support.chat_client import PATIENCE_S, ChatClient, chat, final_text, text_o
 from support.rest_client import metric_at, sse_events
 from support.running_server import RunningServer, running_server
 
-from agentic_backend.stores.tables import MODULE_ERRORS, TABLES
+from agentic_backend.stores.tables import APPLICATION_RECORDS, MODULE_ERRORS, SESSION_APPLICATION_RECORDS, TABLES
 
 VERSIONS = sorted(path.name for path in FOLDER.iterdir())
 KINDS = [
@@ -27,8 +27,13 @@ KINDS = [
 ]
 
 
-UNUSED = [MODULE_ERRORS.name, "admin_reads", "items", "user_deletions", "extractions", "summaries", "activities"]
-"""No module has failed or extracted, no admin has read, no agent keeps items or hands over, no history was long."""
+UNUSED = [
+    *(table.name for table in (MODULE_ERRORS, APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS)),
+    *("admin_reads", "items", "user_deletions", "extractions", "summaries", "activities"),
+]
+"""No module has failed or extracted, no application keeps records, no admin has read, no agent keeps items or hands
+over, no history was long.
+"""
 UNUSED += ["partial_pieces", "agent_versions"]
 """No answer was long, and 0.1.0 kept no agents in its database."""
 

@@ -16,7 +16,7 @@ from agentic_backend.sessions.users import user_export
 from agentic_backend.sessions.users.user_export import FOR_ADMINS
 from agentic_backend.stores.protocol.items import SHARED, ItemBounds
 from agentic_backend.stores.tables import OUTLIVE_USERS, PARTIAL_PIECES, TABLES
-from tests.stores.samples import CONTENT, an_attachment, an_item, in_pieces
+from tests.stores.samples import CONTENT, a_record, added, an_attachment, an_item, in_pieces
 from tests.stores.trail_samples import one_of_each
 
 AGENTS = {"echo": echoing_graph(), "asking": asking_graph, "noting": noting_graph()}
@@ -35,6 +35,9 @@ async def fill(sessions: Sessions) -> None:
             begun = await sessions.begin(f"{word} {number}", user=user)
             await begun.wait_ended()
             await store.add_trail(one_of_each(begun.session_id or "", user.id, word))
+            own = a_record(f"{number}", user.id, value={"text": word})
+            of_session = a_record(f"of {number}", user.id, value={"text": word}, session_id=begun.session_id)
+            await store.write_application_records(added(own, of_session))
         await (await sessions.begin(f"note {word} 1", user=user, agent_id="noting")).wait_ended()
         asking = await sessions.begin(f"{word} to decide", user=user, agent_id="asking")
         await until(asking, "awaiting_human")

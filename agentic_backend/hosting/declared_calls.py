@@ -14,6 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import shown_place
 from agentic_backend.errors import AgenticError, ApplicationUnavailable
 from agentic_backend.experts.documentation.document_index import SHIPPED_LINKS
+from agentic_backend.hosting.declarations import first_broken
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.contract.doors import DOORS
@@ -152,9 +153,8 @@ def _is_free(path: str) -> bool:
 
 def _keep(call: Call, rules: Mapping[str, bool]) -> None:
     """Raises ClassPathError with the first rule that does not hold."""
-    for rule, holds in rules.items():
-        if not holds:
-            _refuse(call, rule)
+    if (rule := first_broken(rules)) is not None:
+        _refuse(call, rule)
 
 
 def _refuse(call: Call, why: str) -> NoReturn:

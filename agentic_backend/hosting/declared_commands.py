@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Command
+from agentic_backend.hosting.declarations import first_broken, listed
 from agentic_backend.hosting.declared_calls import is_async_method, line_of
 
 _MOST = 50
@@ -48,10 +49,7 @@ def _option(name: str) -> str:
 
 def declared_commands(commands: object) -> list[DeclaredCommand]:
     """The commands that `Application.commands` has answered. Raises ClassPathError, and what reading them raises."""
-    is_list = isinstance(commands, list | tuple) and len(commands) <= _MOST
-    if not is_list or not all(type(each) is Command for each in commands):  # type: ignore[attr-defined]
-        raise ClassPathError(f"'commands' has to answer a list of at most {_MOST} commands")
-    declared = [_declared(each) for each in commands]  # type: ignore[attr-defined]
+    declared = [_declared(each) for each in listed("'commands' has to answer", commands, Command, _MOST)]
     names = [each.name for each in declared]
     for name in names:
         if names.count(name) > 1:
@@ -81,9 +79,8 @@ def _declared(command: Command) -> DeclaredCommand:
             "has a default of another type": parameter.default in (parameter.empty, None)
             or isinstance(parameter.default, found),
         }
-        for rule, holds in rules.items():
-            if not holds:
-                raise ClassPathError(f"the command {handler.__name__!r}{line_of(handler)}: {parameter.name!r} {rule}")
+        if (rule := first_broken(rules)) is not None:
+            raise ClassPathError(f"the command {handler.__name__!r}{line_of(handler)}: {parameter.name!r} {rule}")
         types[parameter.name] = found
     description = inspect.getdoc(handler) or ""
     return DeclaredCommand(handler.__name__.replace("_", "-"), description, handler, parameters, types)

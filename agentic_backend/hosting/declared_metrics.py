@@ -2,22 +2,21 @@
 
 import math
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Metric
+from agentic_backend.hosting.declarations import first_broken, listed
 from agentic_backend.hosting.declared_calls import is_number
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _MOST, _MOST_LABELS, _MOST_BUCKETS, _LONGEST = 50, 3, 30, 100
 
 
-def declared_metrics(metrics: object) -> list[Metric]:
+def declared_metrics(metrics: object) -> Sequence[Metric]:
     """The metrics that `Application.metrics` has. Raises ClassPathError, and what reading them raises."""
-    is_list = isinstance(metrics, list | tuple) and len(metrics) <= _MOST
-    if not is_list or not all(type(metric) is Metric for metric in metrics):  # type: ignore[attr-defined]
-        raise ClassPathError(f"'metrics' has to be a list of at most {_MOST} metrics")
-    found: list[Metric] = list(metrics)  # type: ignore[call-overload]
+    found = listed("'metrics' has to be", metrics, Metric, _MOST)
     for metric in found:
         rules = {
             "a name has lower-case letters, digits and '_', and no ending of Prometheus' own": _is_name(metric.name)
@@ -33,9 +32,8 @@ def declared_metrics(metrics: object) -> list[Metric]:
             "'together' has to be 'sum', 'max' or 'min'": metric.together in ("sum", "max", "min"),
             "another metric has this name": [each.name for each in found].count(metric.name) == 1,
         }
-        for rule, holds in rules.items():
-            if not holds:
-                raise ClassPathError(f"the metric {metric.name!r}: {rule}")
+        if (rule := first_broken(rules)) is not None:
+            raise ClassPathError(f"the metric {metric.name!r}: {rule}")
     return found
 
 

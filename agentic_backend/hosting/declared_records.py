@@ -1,13 +1,14 @@
 """The kinds of records that an application declares, checked."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.hosting.declarations import first_broken, listed
 from agentic_backend.hosting.declared_calls import is_number
 from agentic_backend.records.kinds import Index, Kind, Record
 from agentic_backend.records.layout import Layout
@@ -21,17 +22,16 @@ _INDEXED = (str, int, float, bool, datetime)
 
 def declared_records(application_id: str, kinds: object) -> list[Layout[Any]]:
     """The layouts of the kinds that `Application.records` has. Raises ClassPathError, and what reading them raises."""
-    if not isinstance(kinds, list | tuple) or len(kinds) > _MOST_KINDS or not all(type(each) is Kind for each in kinds):
-        raise ClassPathError(f"'records' has to be a list of at most {_MOST_KINDS} kinds")
     names: list[str] = []
-    for kind in kinds:
+    declared: Sequence[Kind[Any]] = listed("'records' has to be", kinds, Kind, _MOST_KINDS)
+    for kind in declared:
         if type(kind.name) is not str or not _NAME.fullmatch(kind.name):
             raise ClassPathError("a kind of records needs a name: lower-case letters, digits and '_', at most 32")
         if kind.name in names:
             _refuse(kind, "another kind has this name")
         names.append(kind.name)
         _check(kind)
-    return [Layout(application_id, kind) for kind in kinds]
+    return [Layout(application_id, kind) for kind in declared]
 
 
 def _check(kind: Kind[Any]) -> None:
@@ -47,9 +47,8 @@ def _check(kind: Kind[Any]) -> None:
         or (is_number(kind.keep_days) and 0 < kind.keep_days <= _LONGEST_DAYS),
         f"'most' has to be from 1 to {_MOST_RECORDS}": type(kind.most) is int and 1 <= kind.most <= _MOST_RECORDS,
     }
-    for rule, holds in rules.items():
-        if not holds:
-            _refuse(kind, rule)
+    if (rule := first_broken(rules)) is not None:
+        _refuse(kind, rule)
     _check_indexes(kind)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Chore, Hook
+from agentic_backend.hosting.declarations import first_broken
 from agentic_backend.hosting.declared_calls import is_async_method, is_number, line_of
 from agentic_backend.policy.hook_context import Point
 
@@ -94,9 +95,8 @@ def _listed(what: str, found: object, kind: type[Work]) -> Sequence[Work]:
 
 
 def _keep(what: str, work: Hook | Chore, rules: dict[str, bool]) -> None:
-    for rule, holds in rules.items():
-        if not holds:
-            raise ClassPathError(f"the {what} {work.work.__name__!r}{line_of(work.work)}: {rule}")
+    if (rule := first_broken(rules)) is not None:
+        raise ClassPathError(f"the {what} {work.work.__name__!r}{line_of(work.work)}: {rule}")
 
 
 def _require_own_names(what: str, names: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ class Index:
 
     fields: tuple[str, ...]
     unique: bool
-    """Whether only one record has these values, of its owner's or of all; it sets a key apart that is no `key`."""
+    """Whether only one record, of its owner's or of all, may have these values; where all are None, many may."""
     all_owners: bool
     """Whether it finds the records of all owners, instead of one owner's."""
 

@@ -124,22 +124,30 @@ class Layout(Generic[R]):
         whose = "" if owner is None or self.kind.indexes[index].all_owners else hexadecimal(owner)
         return f"{self.id}.{index} {self.stamp} {whose} "
 
-    def row(
+    def new_row(
+        self, value: R, key: str, user_id: str | None, session_id: str | None, now: datetime
+    ) -> ApplicationRecord:
+        """The row of a new record. Raises BadFrame if the value is too large, or has a value that no index can hold.
+
+        Raises ValueError if it would not be read as it is.
+        """
+        return self._row(value, key, user_id, session_id, now, now, 1)
+
+    def changed_row(self, row: ApplicationRecord, value: R, at: datetime) -> ApplicationRecord:
+        """The row with another value, in its next revision. Raises as `new_row` does."""
+        return self._row(value, row.key, row.user_id, row.session_id, row.created_at, at, row.revision + 1)
+
+    def _row(
         self,
         value: R,
-        owner: str,
         key: str,
-        *,
         user_id: str | None,
         session_id: str | None,
         created_at: datetime,
         at: datetime,
         revision: int,
     ) -> ApplicationRecord:
-        """Raises BadFrame if the value is too large, or has a value that no index can hold.
-
-        Raises ValueError if it would not be read as it is.
-        """
+        owner = session_id or user_id or ""
         stored = self._stored(value)
         record_id = self.id_of(owner, key)
         terms: dict[str, str] = {"unique_1": record_id, "unique_2": record_id}

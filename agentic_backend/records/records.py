@@ -151,33 +151,14 @@ class OwnRecords(ReadableRecords[R]):
 
     def adding(self, value: R, key: str | None = None) -> RecordWrite:
         """The write that `add` does. Raises BadFrame."""
-        now = self._store.now()
-        row = self._layout.row(
-            value,
-            self._owned_by,
-            uuid4().hex if key is None else key,
-            user_id=self._user_id,
-            session_id=self._session_id,
-            created_at=now,
-            at=now,
-            revision=1,
-        )
+        key = uuid4().hex if key is None else key
+        row = self._layout.new_row(value, key, self._user_id, self._session_id, self._store.now())
         return RecordWrite(row, most=self._layout.kind.most, among=self._layout.beginning(self._owned_by))
 
     def changing(self, stored: Stored[R], value: R) -> RecordWrite:
         """The write that `change` does. Raises BadFrame."""
         before = self._own(stored)
-        row = self._layout.row(
-            value,
-            self._owned_by,
-            before.key,
-            user_id=self._user_id,
-            session_id=self._session_id,
-            created_at=before.created_at,
-            at=max(self._store.now(), before.updated_at),
-            revision=before.revision + 1,
-        )
-        return RecordWrite(row)
+        return RecordWrite(self._layout.changed_row(before, value, max(self._store.now(), before.updated_at)))
 
     def removing(self, stored: Stored[R]) -> RecordWrite:
         """The write that `remove` does."""
@@ -225,7 +206,7 @@ class RecordsOfKind(Generic[R]):
         return OwnRecords(self._store, self._layout, "")
 
     def of_all(self, reader_id: str | None) -> OthersRecords[R]:
-        """Those of all owners, for this user to read: what admins see of reads of others' data has each page.
+        """Those of all owners, for this user to read: each page is noted among the reads that admins see.
 
         None: for nobody to see, such as in a chore; that is not noted.
         """
@@ -272,18 +253,8 @@ class Records:
 def rewritten(layout: Layout[Any], row: ApplicationRecord) -> RecordWrite:
     """The write that brings a row to the kind's version and layout.
 
-    Raises OtherOwner, and what `Layout.value_of` and `Layout.row` raise.
+    Raises OtherOwner, and what `Layout.value_of` and `Layout.changed_row` raise.
     """
     if not layout.of_session and (row.user_id is None) != (layout.kind.owner == "application"):
         raise OtherOwner(layout.id)
-    new = layout.row(
-        layout.value_of(row),
-        row.session_id or row.user_id or "",
-        row.key,
-        user_id=row.user_id,
-        session_id=row.session_id,
-        created_at=row.created_at,
-        at=row.updated_at,
-        revision=row.revision + 1,
-    )
-    return RecordWrite(new)
+    return RecordWrite(layout.changed_row(row, layout.value_of(row), row.updated_at))

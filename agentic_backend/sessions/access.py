@@ -4,8 +4,10 @@ from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.protocol.session_search import PAGE_BYTES
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, SessionRecord, shown
+
+PAGE_BYTES = 1024 * 1024
+"""The most bytes of a page of messages, unless a single message has more."""
 
 
 async def owned_session(store: Store, user_id: str, session_id: str) -> SessionRecord:

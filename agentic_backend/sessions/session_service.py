@@ -45,8 +45,6 @@ _STOP_S = 60
 # any more, and what runs there can't write without it, or ends with the instance's lease.
 _STOP_AT_ONCE_S = 3
 _EXCHANGES_PER_READ = _SESSIONS_PER_READ = 100
-PAGE_BYTES = 1024 * 1024
-"""The most bytes of a page of messages, unless a single message has more."""
 # How many searches, each over all texts of its user, run at once, and how long in seconds one waits for others.
 _SEARCHES_PER_USER, _SEARCHES, _SEARCH_WAIT_S = 1, 2, 5.0
 

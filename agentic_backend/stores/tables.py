@@ -245,26 +245,26 @@ _OF_RECORDS: _Indexes = {
 }
 _UNIQUE_OF_RECORDS = tuple(f"unique_{number}" for number in range(1, UNIQUE_INDEXES + 1))
 
-APPLICATION_RECORDS = Table(
-    "application_records",
-    ApplicationRecord,
-    of_session=False,
-    label="records of applications",
-    user="user_id",
-    indexes=_OF_RECORDS,
-    unique=_UNIQUE_OF_RECORDS,
-    lazy=True,
+
+def _records(name: str, label: str, *, of_session: bool) -> Table[ApplicationRecord]:
+    return Table(
+        name,
+        ApplicationRecord,
+        of_session=of_session,
+        label=label,
+        user="user_id",
+        indexes=_OF_RECORDS,
+        unique=_UNIQUE_OF_RECORDS,
+        lazy=True,
+    )
+
+
+APPLICATION_RECORDS = _records("application_records", "records of applications", of_session=False)
+SESSION_APPLICATION_RECORDS = _records(
+    "session_application_records", "records of applications in sessions", of_session=True
 )
-SESSION_APPLICATION_RECORDS = Table(
-    "session_application_records",
-    ApplicationRecord,
-    of_session=True,
-    label="records of applications in sessions",
-    user="user_id",
-    indexes=_OF_RECORDS,
-    unique=_UNIQUE_OF_RECORDS,
-    lazy=True,
-)
+RECORDS_TABLES = (APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS)
+"""The tables of the records of applications."""
 
 _BY_TIME: _Indexes = {"by_time": ("-at", "-id")}
 _OF_SESSION: _Indexes = _BY_TIME | {"by_session": ("session_id", "-at", "-id"), "by_user": ("user_id", "-at", "-id")}
@@ -412,6 +412,11 @@ def session_tables() -> list[Table[Any]]:
 def records_table(*, of_session: bool) -> Table[ApplicationRecord]:
     """The table of the records of applications that belong to sessions, or of all others."""
     return SESSION_APPLICATION_RECORDS if of_session else APPLICATION_RECORDS
+
+
+def table_of(record: ApplicationRecord) -> Table[ApplicationRecord]:
+    """The table of this record of an application."""
+    return records_table(of_session=record.session_id is not None)
 
 
 def is_trail(table: Table[Any]) -> bool:

@@ -14,12 +14,12 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import Checkpoint, KeptState
 from agentic_backend.stores.records import AttachmentRecord, AttachmentState, ExchangeRecord, SessionRecord
 from agentic_backend.stores.tables import (
-    APPLICATION_RECORDS,
     ATTACHMENTS,
     DELETIONS,
     EXCHANGES,
     FEEDBACK,
     PARTIAL_PIECES,
+    RECORDS_TABLES,
     SESSION_APPLICATION_RECORDS,
     SESSIONS,
     SHARES,
@@ -34,7 +34,7 @@ Place = str | int
 """A row's place in the pages: its value in the table's `order` column."""
 
 SESSIONS_PER_PAGE, ROWS_PER_PAGE = 50, 200
-_RARE = (ATTACHMENTS, PARTIAL_PIECES, APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, DELETIONS)
+_RARE = (ATTACHMENTS, PARTIAL_PIECES, *RECORDS_TABLES, DELETIONS)
 """Told of in reports only where there are some."""
 _LOOSE: tuple[Table[Any], ...] = (SESSION_APPLICATION_RECORDS, FEEDBACK, SHARES)
 """The tables whose rows change while their session stays as it is."""

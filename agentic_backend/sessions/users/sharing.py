@@ -19,9 +19,8 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.policy.session_log import session_shared, share_revoked
 from agentic_backend.protocol.messages import Channel, MessageMetadata
 from agentic_backend.protocol.parts import ImageUrlPart, Part
-from agentic_backend.sessions.access import owned_session
+from agentic_backend.sessions.access import PAGE_BYTES, owned_session
 from agentic_backend.sessions.asking.ask_rate import AskRate
-from agentic_backend.sessions.session_service import PAGE_BYTES
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.trail import ShareRecord, TrailQuery
 from agentic_backend.stores.records import MessageRecord, SessionRecord

@@ -35,11 +35,10 @@ from agentic_backend.stores.protocol.kpi_figures import FIELDS, GROUPS
 from agentic_backend.stores.records import ExchangeRecord, KpiRecord, SessionRecord
 from agentic_backend.stores.rows import Row, json_text, rfc3339
 from agentic_backend.stores.tables import (
-    APPLICATION_RECORDS,
     EXCHANGES,
     KPI_RECORDS,
     MESSAGES,
-    SESSION_APPLICATION_RECORDS,
+    RECORDS_TABLES,
     SESSIONS,
     TABLES,
     Table,
@@ -51,7 +50,6 @@ Database = AsyncDatabase[Document]
 """PyMongo's; motor's has the same calls, except that only PyMongo's `aggregate` is awaited."""
 
 UNENDED = ["running", "awaiting_human"]
-OF_APPLICATIONS = (APPLICATION_RECORDS.name, SESSION_APPLICATION_RECORDS.name)
 WITHOUT_STATE = {"checkpoint": 0}
 NOTHING_TO_GO_ON_FROM = {"checkpoint": None, "runtime_context": None, "policy": None}
 # A document may have 16 MB; the other fields of an exchange need some of it.
@@ -85,7 +83,7 @@ def stored_name(table: Table[Any], column: str) -> str:
 
 def counted(table: Table[Any]) -> Document:
     """The conditions on documents of the table that count."""
-    return {"revision": {"$gt": 0}} if table.name in OF_APPLICATIONS else {}
+    return {"revision": {"$gt": 0}} if table in RECORDS_TABLES else {}
 
 
 def asked_as(user_id: str, client_exchange_id: str) -> str:
@@ -127,7 +125,7 @@ _OWN: dict[str, Callable[[Any], Document]] = {
     EXCHANGES.name: _own_of_exchange,
     MESSAGES.name: lambda _: {"batch": None},
     KPI_RECORDS.name: _own_of_kpi,
-    **dict.fromkeys(OF_APPLICATIONS, lambda _: {"batch": None, "next": None}),
+    **dict.fromkeys((table.name for table in RECORDS_TABLES), lambda _: {"batch": None, "next": None}),
 }
 _OWN_INDEXES = [
     ("exchanges", [("asked_as", 1)], True),

@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from agentic_backend.stores.mongo.applications.record_batches import settle_left
-from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, counted, document, record_in, stored_name
+from agentic_backend.stores.mongo.documents import Database, counted, document, record_in, stored_name
 from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.finishing import Finishing
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
 from agentic_backend.stores.records import UserDeletion
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import DELETIONS, USAGE, Table
+from agentic_backend.stores.tables import DELETIONS, RECORDS_TABLES, USAGE, Table
 
 R = TypeVar("R")
 
@@ -29,7 +29,7 @@ class Users(Part):
         user_id: str | None = None,
     ) -> list[R]:
         await self.finishing.all()
-        if table.name in OF_APPLICATIONS:
+        if table in RECORDS_TABLES:
             await settle_left(database, self.now())
         order = stored_name(table, table.order)
         given = {"session_id": session_id, str(table.user): user_id}

@@ -15,15 +15,20 @@ from agentic_backend.stores.mongo.applications.record_batches import (
     settle_found,
     settle_in_the_way,
     settle_left,
-    table_of,
     write_batch,
 )
-from agentic_backend.stores.mongo.documents import OF_APPLICATIONS, Database, Document, counted, record_in
+from agentic_backend.stores.mongo.documents import Database, Document, counted, record_in
 from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
+from agentic_backend.stores.tables import (
+    APPLICATION_RECORDS,
+    RECORDS_TABLES,
+    SESSION_APPLICATION_RECORDS,
+    records_table,
+    table_of,
+)
 
 _COUNTED = counted(APPLICATION_RECORDS)
 
@@ -53,14 +58,16 @@ class ApplicationRecords(Part):
         if missing := await _missing(database, sessions):
             await _remove_orphans(database, missing)
             raise SessionNotFound
-        for table, among, most in {(table_of(each), each.among, each.most) for each in writes if each.is_insertion}:
-            own = [each for each in writes if table_of(each) == table and each.record.id.startswith(among)]
+        for table, among, most in {
+            (table_of(each.record).name, each.among, each.most) for each in writes if each.is_insertion
+        }:
+            own = [each for each in writes if table_of(each.record).name == table and each.record.id.startswith(among)]
             more = sum(each.is_insertion for each in own) - sum(each.is_removal for each in own)
             kept = {"_id": {"$gte": among, "$lt": behind(among)}, **_COUNTED}
             if more > 0 and await database[table].count_documents(kept) + more > most:
                 raise LimitReached(f"No more than {most} of these can be kept.")
         async with AsyncExitStack() as turns:
-            for place in sorted({f"{table_of(each)} {each.record.id}" for each in writes}):
+            for place in sorted({f"{table_of(each.record).name} {each.record.id}" for each in writes}):
                 await turns.enter_async_context(self.turn(place))
             if len(writes) == 1:
                 await self._write_one(database, writes[0])
@@ -124,11 +131,11 @@ class ApplicationRecords(Part):
 async def kinds_of_records(database: Database) -> Mapping[str, int]:
     """The kinds of which there are records, with their newest version."""
     newest: dict[str, int] = {}
-    for table in OF_APPLICATIONS:
+    for table in RECORDS_TABLES:
         # From one kind to the next, by the index.
         kind = ""
         while (
-            rows := await database[table]
+            rows := await database[table.name]
             .find({"kind": {"$gt": kind}, **_COUNTED}, {"kind": 1, "version": 1})
             .sort([("kind", 1), ("version", -1), ("layout", 1)])
             .limit(1)
@@ -159,7 +166,7 @@ async def _remove_orphans(database: Database, session_ids: Sequence[str]) -> Non
 
 
 async def _written(database: Database, write: RecordWrite) -> bool:
-    records = database[table_of(write)]
+    records = database[table_of(write.record).name]
     if write.is_insertion:
         return await inserted(records.insert_one(document_of(write)))
     if write.is_removal:

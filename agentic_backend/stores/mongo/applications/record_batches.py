@@ -20,7 +20,7 @@ from agentic_backend.stores.mongo.documents import Database, Document, document
 from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import records_table
+from agentic_backend.stores.tables import table_of
 
 _BATCHES = "application_batches"
 _BEGUN, _COUNTS = "begun", "counts"
@@ -42,12 +42,8 @@ _Places = Sequence[Sequence[str]]
 """The table and the id of each record of a batch."""
 
 
-def table_of(write: RecordWrite) -> str:
-    return records_table(of_session=write.record.session_id is not None).name
-
-
 def document_of(write: RecordWrite) -> Document:
-    return document(records_table(of_session=write.record.session_id is not None), write.record)
+    return document(table_of(write.record), write.record)
 
 
 def changes_of(write: RecordWrite) -> Document:
@@ -61,7 +57,7 @@ def expected_by(write: RecordWrite) -> Document:
 
 async def write_batch(database: Database, writes: Sequence[RecordWrite], now: datetime) -> None:
     """Do all of the writes or none. Raises RecordConflict."""
-    batch, places = uuid4().hex, [[table_of(each), each.record.id] for each in writes]
+    batch, places = uuid4().hex, [[table_of(each.record).name, each.record.id] for each in writes]
     await database[_BATCHES].insert_one({"_id": batch, "state": _BEGUN, "at": rfc3339(now), "places": places})
     way = Way.FREE
     try:
@@ -108,7 +104,7 @@ async def settle_in_the_way(database: Database, writes: Sequence[RecordWrite], n
     """Settle the batches of others whose documents may be in the way of the writes."""
     met, settled = False, False
     for write in writes:
-        record, table = write.record, table_of(write)
+        record, table = write.record, table_of(write.record).name
         ways = [{"_id": record.id}, {"unique_1": record.unique_1}, {"unique_2": record.unique_2}]
         found = database[table].find({"$or": ways, "batch": {"$nin": [None, but]}}, {"batch": 1})
         rows = await found.to_list(None)
@@ -145,8 +141,8 @@ def _left(now: datetime) -> str:
 
 async def _prepare(database: Database, batch: str, writes: Sequence[RecordWrite]) -> bool:
     """Whether all records of the writes are as they expect them, and prepared."""
-    for table in {table_of(each) for each in writes}:
-        own = [each for each in writes if table_of(each) == table]
+    for table in {table_of(each.record).name for each in writes}:
+        own = [each for each in writes if table_of(each.record).name == table]
         new = [document_of(each) | {"revision": 0, "batch": batch} for each in own if each.is_insertion]
         if new and not await inserted(database[table].insert_many(new)):
             return False

@@ -9,7 +9,7 @@ from agentic_backend.stores.protocol.application_records import ApplicationRecor
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.migrations import make_lazy_indexes
 from agentic_backend.stores.sqlite.operation_base import Part, count, lists, placeholders, reads, select, writes
-from agentic_backend.stores.tables import APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS, records_table
+from agentic_backend.stores.tables import RECORDS_TABLES, records_table, table_of
 
 _OUTDATED = """kind = ? AND version < ? OR kind = ? AND version = ? AND layout != ? LIMIT ?"""
 _OWN_SESSION = "SELECT 1 FROM sessions WHERE id = ? AND user_id = ?"
@@ -46,7 +46,8 @@ class ApplicationRecords(Part):
         for write in sorted(writes, key=lambda each: each.is_removal):
             if not _written(db, write, alone=len(writes) == 1):
                 raise RecordConflict
-        for table, among, most in {(_table_of(each), each.among, each.most) for each in writes if each.is_insertion}:
+        limits = {(table_of(each.record).name, each.among, each.most) for each in writes if each.is_insertion}
+        for table, among, most in limits:
             kept = f"(SELECT 1 FROM {table} WHERE id >= ? AND id < ? LIMIT ?)"
             if count(db, kept, (among, behind(among), most + 1)) > most:
                 raise LimitReached(f"No more than {most} of these can be kept.")
@@ -74,7 +75,7 @@ class ApplicationRecords(Part):
 def kinds_of_records(db: sqlite3.Connection) -> Mapping[str, int]:
     """The kinds of which there are records, with their newest version."""
     newest: dict[str, int] = {}
-    for table in (APPLICATION_RECORDS, SESSION_APPLICATION_RECORDS):
+    for table in RECORDS_TABLES:
         # From one kind to the next, by the index.
         next_kind = f"SELECT kind, version FROM {table.name} WHERE kind > ? ORDER BY kind, version DESC LIMIT 1"
         kind = ""
@@ -84,12 +85,8 @@ def kinds_of_records(db: sqlite3.Connection) -> Mapping[str, int]:
     return newest
 
 
-def _table_of(write: RecordWrite) -> str:
-    return records_table(of_session=write.record.session_id is not None).name
-
-
 def _written(db: sqlite3.Connection, write: RecordWrite, *, alone: bool) -> bool:
-    table = records_table(of_session=write.record.session_id is not None)
+    table = table_of(write.record)
     row = table.row(write.record)
     if write.is_insertion:
         values = ", ".join(f":{name}" for name in row)

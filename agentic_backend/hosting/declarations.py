@@ -1,0 +1,23 @@
+"""What all checks of an application's declarations share."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from agentic_backend.agents.code.class_path import ClassPathError
+
+T = TypeVar("T")
+
+
+def listed(needed: str, found: object, kind: type[T], most: int) -> Sequence[T]:
+    """The values of this very class that an application declares; `needed` begins the sentence that refuses others.
+
+    Raises ClassPathError.
+    """
+    if not isinstance(found, list | tuple) or len(found) > most or not all(type(each) is kind for each in found):
+        raise ClassPathError(f"{needed} a list of at most {most} of class {kind.__name__}")
+    return found
+
+
+def first_broken(rules: Mapping[str, bool]) -> str | None:
+    """The first rule that does not hold."""
+    return next((rule for rule, holds in rules.items() if not holds), None)

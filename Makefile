@@ -18,7 +18,7 @@ SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or
 # Else each server that a test starts compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run services test tests-of test-map quick faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
+.PHONY: run services test tests-of test-map quick further faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
 
 run: .venv/.installed
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
@@ -43,19 +43,23 @@ test-map: services
 quick: .venv/.installed-dev
 	tests=$$($(BIN)/python tools/tests_of.py quick) && $(BIN)/pytest -n $(LANES) -m "not ($(SERVICES))" $$tests
 
+# The cases that `make test` leaves out, as it has another one of their class; at full length, some hours.
+further: services
+	TESTS=long $(BIN)/pytest $(IN_LANES) -m further
+
 # All that docs/reliability.md promises, at full length, some half an hour; then the table with what was measured.
 faults: services
-	FAULTS=long $(BIN)/pytest tests/faults
+	TESTS=long $(BIN)/pytest tests/faults
 	$(MAKE) tables
 
 # All that docs/security.md promises of those who mean harm, in its long form; then its tables.
 hostile: services
-	HOSTILE=long $(BIN)/pytest tests/hostile tests/transports/contract/test_calls_as_described.py
+	TESTS=long $(BIN)/pytest tests/hostile tests/transports/contract/test_calls_as_described.py
 	$(MAKE) tables
 
 # The faults of tests/gameday with the alerts as they are shipped, then the page with what was measured: twenty minutes.
 gameday: services
-	GAMEDAY=long $(BIN)/pytest tests/gameday
+	TESTS=long $(BIN)/pytest tests/gameday
 	cd tests && ../$(BIN)/python -m gameday.page
 
 # The tables of both pages, from docs/figures, where the two campaigns keep what they have measured.

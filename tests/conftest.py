@@ -24,6 +24,7 @@ settings.load_profile("agentic-backend")
 
 pytest_plugins = [
     "support.lanes",
+    "support.further_cases",
     "support.threads",
     "support.skips",
     "support.second_look",

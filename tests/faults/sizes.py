@@ -1,7 +1,8 @@
-"""How much the tests of faults do: a little in every run of the tests, all that is promised with `FAULTS=long`."""
+"""How much the tests of faults do: a little in every run of the tests, all that is promised with `TESTS=long`."""
 
-import os
 from dataclasses import dataclass
+
+from support.further_cases import LONG
 
 
 @dataclass(frozen=True)
@@ -57,4 +58,4 @@ _LONG = Sizes(
     timeout_s=3_600,
 )
 
-SIZES = _LONG if os.environ.get("FAULTS") == "long" else _SHORT
+SIZES = _LONG if LONG else _SHORT

@@ -1,11 +1,11 @@
-"""How much the hostile tests send: enough to fail without the guard in every run, all of it with `HOSTILE=long`."""
+"""How much the hostile tests send: enough to fail without the guard in every run, all of it with `TESTS=long`."""
 
-import os
 from typing import TypeVar
+
+from support.further_cases import LONG
 
 T = TypeVar("T")
 
-LONG = os.environ.get("HOSTILE") == "long"
 TIMEOUT_S = 1_200 if LONG else 300
 
 

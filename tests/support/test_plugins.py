@@ -15,12 +15,14 @@ from support.skips import summary
 TESTS = Path(__file__).parents[1]
 
 
-def run(directory: Path, code: str, *plugins: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    directory: Path, code: str, *plugins: str, named: str = "test_it.py", **environment: str
+) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(code)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CI"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CI", "TESTS"))}
     options = [option for plugin in plugins for option in ("-p", plugin)]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_it.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, named],
         cwd=directory,
         env={**inherited, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
@@ -137,3 +139,25 @@ def test_a_run_tells_of_the_processors_too(tmp_path: Path, lanes: str) -> None:
     assert "minutes of all lanes" not in run(tmp_path, BUSY, "support.minutes", PYTEST_ADDOPTS=lanes).stdout
     told = run(tmp_path, BUSY, "support.minutes", CI="true", PYTEST_ADDOPTS=lanes).stdout
     assert re.search(r"^ +0\.0\d +0\.0[1-9]  test_it\.py$", told, re.MULTILINE), told
+
+
+FURTHER = """
+import pytest
+from support.further_cases import all_but_first
+
+@pytest.mark.parametrize("case", all_but_first("a", "b", "c"))
+def test_it(case):
+    pass
+
+@pytest.mark.further
+def test_more():
+    pass
+"""
+
+
+def test_further_cases_run_in_long_runs_and_when_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = further\n")
+    assert "1 passed, 3 deselected" in run(tmp_path, FURTHER, "support.further_cases").stdout
+    assert "4 passed" in run(tmp_path, FURTHER, "support.further_cases", TESTS="long").stdout
+    for named, told in {"test_it[b]": "1 passed", "test_more": "1 passed", "test_it": "3 passed"}.items():
+        assert told in run(tmp_path, FURTHER, "support.further_cases", named=f"test_it.py::{named}").stdout, named

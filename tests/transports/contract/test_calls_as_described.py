@@ -1,6 +1,6 @@
 """Every REST call does what the OpenAPI document says of it, and never shows what is another user's.
 
-schemathesis calls them all, with what fits the document and what does not; with `HOSTILE=long` with much more of it.
+schemathesis calls them all, with what fits the document and what does not; with `TESTS=long` with much more of it.
 """
 
 from collections.abc import Iterator

@@ -1,0 +1,38 @@
+"""Plugin: leaves out cases that show nothing new, except with TESTS=long.
+
+A class of cases (an alert that a drill fires, a hostile file, an order of two events) has one case that runs every
+time; the others have the marker `further`. `further(value)` is a parameter that has it. A test that is named on the
+command line always runs.
+"""
+
+import os
+from typing import Any
+
+import pytest
+
+LONG = os.environ.get("TESTS") == "long"
+"""Whether all that docs/reliability.md, docs/security.md and docs/gameday.md promise is tried, at full length."""
+
+
+def further(*values: object, id: str | None = None) -> Any:
+    return pytest.param(*values, marks=pytest.mark.further, id=id)
+
+
+def all_but_first(*values: object) -> list[Any]:
+    """Parameters, of which one runs every time."""
+    return [values[0], *(further(value) for value in values[1:])]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if LONG:
+        return
+    named = {argument.replace(os.sep, "/") for argument in config.args if "::" in argument}
+    left_out = [item for item in items if item.get_closest_marker("further") and not _is_named(item.nodeid, named)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _is_named(nodeid: str, named: set[str]) -> bool:
+    return any(name.endswith((nodeid, nodeid.partition("[")[0])) for name in named)

@@ -30,15 +30,15 @@ class Sizes:
 
 
 _SHORT = Sizes(
-    reconnects=60,
+    reconnects=30,
     kills=2,
     lost_s=3.0,
-    races=200,
+    races=80,
     hopping=8,
     exchanges=20,
-    tampered=50,
-    frames=8_000,
-    clients=50,
+    tampered=20,
+    frames=3_000,
+    clients=25,
     rounds=1,
     stalled_ratio=5.0,
     timeout_s=300,

@@ -11,6 +11,7 @@ from hostile.sizes import sized
 from support.attacker import Attack, attack, frame
 from support.bystander import bystander
 from support.figures import figure
+from support.further_cases import further_but
 from support.server_process import serving
 
 FOR_S = sized(2.0, 20.0)
@@ -84,12 +85,12 @@ async def slows_nobody_down(directory: Path, name: str, what: Attack, *, interna
     assert slower_s < SLOWER_AT_MOST_S + during.room_s
 
 
-@pytest.mark.parametrize("name", sized(["fragments of one byte", "pongs", "texts that are refused"], list(SOCKETS)))
+@pytest.mark.parametrize("name", further_but(["texts that are refused"], SOCKETS))
 async def test_a_flooding_socket_slows_nobody_down(directory: Path, name: str) -> None:
     await slows_nobody_down(directory, name, SOCKETS[name])
 
 
-@pytest.mark.parametrize("name", sized(["pipelined requests, unread", "trailers"], list(REQUESTS)))
+@pytest.mark.parametrize("name", further_but(["trailers"], REQUESTS))
 async def test_flooding_requests_slow_nobody_down(directory: Path, name: str) -> None:
     await slows_nobody_down(directory, name, REQUESTS[name])
 

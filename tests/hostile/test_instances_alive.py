@@ -27,8 +27,8 @@ LEASE_S = 4
 HOUR_S = 3600.0
 SKEWS_S = (HOUR_S, -HOUR_S, 0.0)
 PATIENCE_S = 60
-BLOCKED_S = sized(3.0 * LEASE_S, 50.0)
-AWAY_S = sized(3 * LEASE_S, 30)
+BLOCKED_S = sized(2.5 * LEASE_S, 50.0)
+AWAY_S = sized(2 * LEASE_S, 30)
 WAITS_S = 5.0
 
 
@@ -103,7 +103,7 @@ async def test_clocks_an_hour_apart_end_nothing_and_order_everything(start: Star
     waiting = [await asks_a_person(server) for server in servers]
     # Each runs for several leases, under the eyes of the others.
     running = [
-        await asked(server, f"words {200 * LEASE_S} 50", user=f"user-{place}") for place, server in enumerate(servers)
+        await asked(server, f"words {150 * LEASE_S} 50", user=f"user-{place}") for place, server in enumerate(servers)
     ]
     sessions = [(await (await asked(server, "words 5 0 | pause 0.2 | words 5 50")))["session_id"] for server in servers]
     async with rest(servers[0], USER) as http:

@@ -84,6 +84,7 @@ async def test_each_exchange_ends_once_over_a_store_that_loses_requests_and_answ
     )
 
 
+@pytest.mark.further
 async def test_an_owner_that_was_frozen_in_a_tool_stores_its_result_once(
     instances: list[ServerProcess], directory: Path
 ) -> None:

@@ -12,6 +12,7 @@ from support.bystander import bystander
 from support.chat_client import chat, check_exchange
 from support.fault_agents import MCP_ENTRY, write_catalog
 from support.figures import figure
+from support.further_cases import all_but_first
 from support.server_process import serving
 
 ATTACKS = {
@@ -36,8 +37,7 @@ MEMORY = 3 * ATTACKS["text"] // 2
 """More than the largest text, and less than two of it."""
 
 
-# The oldest of them goes through the same bounds as the second.
-@pytest.mark.parametrize("transport", sized(TRANSPORTS[:2], TRANSPORTS))
+@pytest.mark.parametrize("transport", all_but_first(*TRANSPORTS))
 async def test_a_server_that_floods_its_client_holds_up_nobody(directory: Path, transport: str) -> None:
     write_catalog(directory, MCP_ENTRY)
     config = directory / "settings.yaml"

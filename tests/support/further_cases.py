@@ -6,6 +6,7 @@ command line always runs.
 """
 
 import os
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
@@ -16,6 +17,11 @@ LONG = os.environ.get("TESTS") == "long"
 
 def further(*values: object, id: str | None = None) -> Any:
     return pytest.param(*values, marks=pytest.mark.further, id=id)
+
+
+def further_but(every_time: Collection[str], cases: Iterable[str]) -> list[Any]:
+    """The cases as parameters, of which those of `every_time` run every time."""
+    return [case if case in every_time else further(case) for case in cases]
 
 
 def all_but_first(*values: object) -> list[Any]:

@@ -1,14 +1,19 @@
 """HTTP for tests: a client of any address, one of a user's REST calls, and readers of what they get."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from support.chat_client import PATIENCE_S, Event
-from support.running_server import RunningServer
+
+if TYPE_CHECKING:
+    # Processes beside a server use this module, and would import all of the product: seconds.
+    from support.running_server import RunningServer
 
 PREFIX = "/agentic/v1"
 

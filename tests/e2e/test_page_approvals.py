@@ -119,27 +119,28 @@ async def test_a_rejected_call_does_not_run_and_the_agent_is_told_why(page: Chat
     assert runs(notes) == []
 
 
-@pytest.mark.parametrize("form", ["edit", "edit-as-json", "reject", "reject-all"])
-async def test_escape_closes_a_form_and_leaves_what_waits(page: ChatPage, notes: Path, form: str) -> None:
+async def test_escape_closes_a_form_and_leaves_what_waits(page: ChatPage, notes: Path) -> None:
     await ask(page, "approving", calls(EMAIL, EMAIL), waiting=2)
     card = cards(page).first
-    opener = page.by(form) if form == "reject-all" else card.get_by_test_id(form.removesuffix("-as-json"))
-    await opener.click()
-    if form == "edit-as-json":
-        await page.by(form).click()
-    fields = page.tab.locator(".decision-form :is(input, textarea)")
-    await expect(fields.first).to_be_focused()
-    # Wherever in the form the focus is.
-    await page.tab.keyboard.press("Tab")
-    await expect(fields.first).not_to_be_focused()
-    await page.tab.keyboard.press("Escape")
-    await expect(fields).to_have_count(0)
-    await expect(opener).to_be_focused()
-
-    # Nor does it end the exchange from anywhere else.
-    for place in (opener, card, page.composer, page.by("new-chat")):
-        await place.focus()
+    for form in ("edit", "edit-as-json", "reject", "reject-all"):
+        opener = page.by(form) if form == "reject-all" else card.get_by_test_id(form.removesuffix("-as-json"))
+        await opener.click()
+        if form == "edit-as-json":
+            await page.by(form).click()
+        fields = page.tab.locator(".decision-form :is(input, textarea)")
+        await expect(fields.first).to_be_focused()
+        # Wherever in the form the focus is.
+        await page.tab.keyboard.press("Tab")
+        await expect(fields.first).not_to_be_focused()
         await page.tab.keyboard.press("Escape")
+        await expect(fields).to_have_count(0)
+        await expect(opener).to_be_focused()
+
+        # Nor does it end the exchange from anywhere else.
+        for place in (opener, card, page.composer, page.by("new-chat")):
+            await place.focus()
+            await page.tab.keyboard.press("Escape")
+        await expect(cards(page)).to_have_count(2)
     for _ in range(2):
         await cards(page).first.get_by_test_id("approve").click()
     await page.ended()

@@ -16,6 +16,7 @@ from support.fault_agents import notes, words
 from support.paced_agent import ASK, Pace
 from support.page_sockets import Draining, Heartbeat, Repeated, Sockets, WithoutStore
 from support.ports import free_port
+from support.further_cases import further
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.server_process import ServerProcess, serving
@@ -40,7 +41,7 @@ CONFLICT = r"status of 409"
 SECOND = 1_000
 
 
-@pytest.mark.parametrize("code", [1001, 1011, 1012, 4008])
+@pytest.mark.parametrize("code", [further(1001), further(1011), 1012, 4008])
 async def test_the_page_comes_back_by_itself_after_a_code_that_says_so(page: ChatPage, code: int) -> None:
     sockets = Sockets()
     await sockets.watch(page)

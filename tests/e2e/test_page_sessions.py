@@ -149,6 +149,8 @@ async def status_of(server: RunningServer, session_id: str) -> int:
 async def test_a_deletion_can_be_undone_and_happens_when_its_time_is_over(
     page: ChatPage, chat_server: RunningServer
 ) -> None:
+    await page.tab.clock.install()
+    await page.tab.reload()
     await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
     deleted = await ask_in_new_chat(page, "what is 12*34?", "12*34")
     await choose(page, "12*34", "delete-session")
@@ -170,6 +172,7 @@ async def test_a_deletion_can_be_undone_and_happens_when_its_time_is_over(
     assert page.session_id == ""
     assert await other.by("session-item").count() == 2
     # By itself, after some seconds.
+    await page.tab.clock.fast_forward(10_000)
     await expect(page.by("undo-notice")).to_have_count(0)
     await expect(other.by("session-item")).to_have_text(["Name Zorblax"])
     assert await status_of(chat_server, deleted) == 404
@@ -288,11 +291,16 @@ async def test_nothing_is_asked_of_the_server_while_nothing_changes(page: ChatPa
     async with chat(chat_server.address) as client:
         await client.send({"message": "count down slowly from 1000"})
         session_id = (await client.until("delta"))["session_id"]
+        await page.tab.clock.install()
+        await page.tab.reload()
         await expect(page.tab.get_by_role("img", name="Running")).to_be_visible()
+        await page.tab.wait_for_load_state("networkidle")
         asked: list[str] = []
         page.tab.on("request", lambda request: asked.append(request.url))
         # Longer than the page once waited between two looks.
-        await page.tab.wait_for_timeout(11_000)
+        await page.tab.clock.fast_forward(11_000)
+        # A request that begins is told of within this time.
+        await page.tab.wait_for_timeout(300)
         assert [url for url in asked if "/sessions" in url or "/exchanges" in url] == []
         await client.send({"type": "stop", "session_id": session_id})
 

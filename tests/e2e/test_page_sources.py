@@ -7,16 +7,23 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
-from support.chat_page import ChatPage, chat_page
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.running_server import running_server
 from support.shipped_agents import SHIPPED
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ChatPage]:
+    directory = tmp_path_factory.mktemp("server")
+    async with running_server(directory, agents=SHIPPED) as server, chat_page(browser, server.address) as page:
+        yield page
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, tmp_path: Path) -> AsyncIterator[ChatPage]:
-    async with running_server(tmp_path, agents=SHIPPED) as server, chat_page(browser, server.address) as page:
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page) as page:
         yield page
 
 

@@ -1,16 +1,31 @@
 """The page's reducer, run in the browser: whatever the order of arrival, nothing is shown twice and nothing is lost."""
 
 import json
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
 import pytest
-from support.chat_page import ChatPage
+import pytest_asyncio
+from playwright.async_api import Browser
+from support.chat_page import ChatPage, chat_page
 from support.exchange_events import Event, ExchangeEvents, Message, Step, deliveries, text_part
+from support.further_cases import LONG
+from support.running_server import running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
-RUNS = 300
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ChatPage]:
+    """Of all tests: they run the page's modules, and leave the page as it is."""
+    async with (
+        running_server(tmp_path_factory.mktemp("server")) as server,
+        chat_page(browser, server.address) as page,
+    ):
+        yield page
+
+RUNS = 300 if LONG else 100
 
 RUN = """async (text) => {
   const runs = JSON.parse(text);

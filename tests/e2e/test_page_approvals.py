@@ -11,7 +11,7 @@ import pytest_asyncio
 import yaml
 from playwright.async_api import Browser, Locator, WebSocketRoute, expect
 from support.approval_agents import ENTRIES, WHY, calls, runs, write_catalog
-from support.chat_page import ChatPage, chat_page, shown_of
+from support.chat_page import ChatPage, chat_page, new_chat_in, shown_of
 from support.hostile_modules import entry
 from support.ports import free_port
 from support.rest_client import messages_of, rest
@@ -51,15 +51,28 @@ HOLD_WHAT_IS_SENT = """() => {
 }"""
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def server(tmp_path: Path, notes: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=ENTRIES) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path_factory.mktemp("server"), agents=ENTRIES) as server:
         yield server
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
     async with chat_page(browser, server.address) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage, notes: Path) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_page(browser: Browser, tmp_path: Path, notes: Path) -> AsyncIterator[ChatPage]:
+    """For tests that change the page, or look at the list of conversations."""
+    async with running_server(tmp_path, agents=ENTRIES) as server, chat_page(browser, server.address) as page:
         yield page
 
 
@@ -337,17 +350,17 @@ async def test_a_refused_decision_brings_its_card_back_with_the_words_of_the_ser
         assert runs(notes) == [SENT]
 
 
-async def test_what_one_tab_decides_the_other_sees(page: ChatPage, notes: Path) -> None:
-    await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
-    other = await page.another_tab(f"#s={page.session_id}")
+async def test_what_one_tab_decides_the_other_sees(own_page: ChatPage, notes: Path) -> None:
+    await ask(own_page, "approving", calls(EMAIL, FILE), waiting=2)
+    other = await own_page.another_tab(f"#s={own_page.session_id}")
     await expect(cards(other)).to_have_count(2)
     await cards(other).first.get_by_test_id("reject").click()
     await other.by("confirm-reject").click()
-    await expect(cards(page)).to_have_count(1)
-    await page.unfold()
-    await expect(page.by("decision")).to_have_text("Rejected")
-    await cards(page).get_by_test_id("approve").click()
-    for tab in (page, other):
+    await expect(cards(own_page)).to_have_count(1)
+    await own_page.unfold()
+    await expect(own_page.by("decision")).to_have_text("Rejected")
+    await cards(own_page).get_by_test_id("approve").click()
+    for tab in (own_page, other):
         await tab.ended()
         await tab.unfold()
         await expect(tab.by("decision")).to_have_text(["Rejected", "Approved"])
@@ -415,31 +428,31 @@ async def test_stop_ends_what_waits_and_the_next_ask_works(page: ChatPage, notes
     assert runs(notes) == [FILE]
 
 
-async def test_cards_need_no_mouse_and_take_the_focus_of_nobody_who_writes(page: ChatPage, notes: Path) -> None:
-    keyboard = page.tab.keyboard
-    await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
-    await expect(cards(page).first).to_be_focused()
+async def test_cards_need_no_mouse_and_take_the_focus_of_nobody_who_writes(own_page: ChatPage, notes: Path) -> None:
+    keyboard = own_page.tab.keyboard
+    await ask(own_page, "approving", calls(EMAIL, FILE), waiting=2)
+    await expect(cards(own_page).first).to_be_focused()
     await keyboard.press("Tab")
-    await expect(cards(page).first.get_by_test_id("approve")).to_be_focused()
+    await expect(cards(own_page).first.get_by_test_id("approve")).to_be_focused()
     await keyboard.press("Enter")
-    await expect(cards(page)).to_have_count(1)
-    await expect(cards(page)).to_be_focused()
+    await expect(cards(own_page)).to_have_count(1)
+    await expect(cards(own_page)).to_be_focused()
     await keyboard.press("Tab")
     await keyboard.press("Enter")
-    await page.ended()
-    await expect(page.composer).to_be_focused()
+    await own_page.ended()
+    await expect(own_page.composer).to_be_focused()
 
-    await page.tab.evaluate(HOLD_WHAT_IS_SENT)
+    await own_page.tab.evaluate(HOLD_WHAT_IS_SENT)
     await keyboard.type(calls(EMAIL))
     await keyboard.press("Enter")
     await keyboard.type("and then")
     # Not before: a card that is shown sooner would rightly take the focus of the empty composer.
-    await page.tab.evaluate("sendWhatIsHeld()")
-    await expect(cards(page)).to_have_count(1)
+    await own_page.tab.evaluate("sendWhatIsHeld()")
+    await expect(cards(own_page)).to_have_count(1)
     await keyboard.type(" more")
-    await expect(page.composer).to_have_value("and then more")
-    await page.by("composer-hint").get_by_role("button").click()
-    await expect(cards(page)).to_be_focused()
+    await expect(own_page.composer).to_have_value("and then more")
+    await own_page.by("composer-hint").get_by_role("button").click()
+    await expect(cards(own_page)).to_be_focused()
 
 
 async def test_what_is_written_in_a_card_outlasts_the_decision_on_another(page: ChatPage) -> None:
@@ -453,35 +466,35 @@ async def test_what_is_written_in_a_card_outlasts_the_decision_on_another(page: 
     await page.ended()
 
 
-async def test_the_list_marks_what_waits_for_its_user(page: ChatPage) -> None:
-    await ask(page, "approving", calls(EMAIL))
-    mark = page.by("session-item").get_by_role("img", name="Waits for you")
+async def test_the_list_marks_what_waits_for_its_user(own_page: ChatPage) -> None:
+    await ask(own_page, "approving", calls(EMAIL))
+    mark = own_page.by("session-item").get_by_role("img", name="Waits for you")
     await expect(mark).to_be_visible()
-    await page.start_new_chat()
+    await own_page.start_new_chat()
     await expect(mark).to_be_visible()
-    await page.tab.reload()
+    await own_page.tab.reload()
     await expect(mark).to_be_visible()
-    await page.by("session-item").get_by_role("button").first.click()
-    await cards(page).get_by_test_id("approve").click()
-    await page.ended()
+    await own_page.by("session-item").get_by_role("button").first.click()
+    await cards(own_page).get_by_test_id("approve").click()
+    await own_page.ended()
     await expect(mark).to_have_count(0)
 
 
-async def test_a_click_at_the_moment_of_a_replay_counts(page: ChatPage) -> None:
-    await ask(page, "approving", calls(EMAIL))
-    await page.start_new_chat()
-    await page.tab.add_init_script(CLICK_AS_A_REPLAY_BEGINS)
-    await page.tab.reload()
-    await page.by("session-item").get_by_role("button").first.click()
-    await page.ended()
-    assert await page.tab.evaluate("window.clicks") == 1
+async def test_a_click_at_the_moment_of_a_replay_counts(own_page: ChatPage) -> None:
+    await ask(own_page, "approving", calls(EMAIL))
+    await own_page.start_new_chat()
+    await own_page.tab.add_init_script(CLICK_AS_A_REPLAY_BEGINS)
+    await own_page.tab.reload()
+    await own_page.by("session-item").get_by_role("button").first.click()
+    await own_page.ended()
+    assert await own_page.tab.evaluate("window.clicks") == 1
 
 
-async def test_no_decision_is_sent_twice(page: ChatPage) -> None:
+async def test_no_decision_is_sent_twice(own_page: ChatPage) -> None:
     frames: list[dict[str, Any]] = []
-    page.tab.on("websocket", lambda socket: socket.on("framesent", lambda frame: frames.append(json.loads(frame))))
-    await page.tab.reload()
-    await ask(page, "approving", calls(EMAIL))
-    await cards(page).get_by_test_id("approve").dblclick()
-    await page.ended()
+    own_page.tab.on("websocket", lambda socket: socket.on("framesent", lambda frame: frames.append(json.loads(frame))))
+    await own_page.tab.reload()
+    await ask(own_page, "approving", calls(EMAIL))
+    await cards(own_page).get_by_test_id("approve").dblclick()
+    await own_page.ended()
     assert [frame["type"] for frame in frames].count("human_resume") == 1

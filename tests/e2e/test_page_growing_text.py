@@ -21,6 +21,7 @@ async def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> As
     ):
         yield page
 
+
 GROW = """async ([text, cuts]) => {
   const { GrowingText } = await import("/static/growing-text.js");
   const shown = (grow) => {

@@ -13,10 +13,10 @@ from support import fault_agents, paced_agent
 from support.chat_client import ChatClient, chat
 from support.chat_page import ChatPage, chat_page, shown_of
 from support.fault_agents import notes, words
+from support.further_cases import further
 from support.paced_agent import ASK, Pace
 from support.page_sockets import Draining, Heartbeat, Repeated, Sockets, WithoutStore
 from support.ports import free_port
-from support.further_cases import further
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 from support.server_process import ServerProcess, serving

@@ -25,6 +25,7 @@ async def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> As
     ):
         yield page
 
+
 RUNS = 300 if LONG else 100
 
 RUN = """async (text) => {

@@ -1,22 +1,39 @@
 """The chat page in Firefox: what people do most, by keys and mouse."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from support import approval_agents
 from support.approval_agents import NOTES_VARIABLE
-from support.firefox import firefox
+from support.firefox import FirefoxTab, firefox
 from support.running_server import running_server
 
-pytestmark = pytest.mark.firefox
+pytestmark = [pytest.mark.firefox, pytest.mark.asyncio(loop_scope="module")]
 
 ANSWERED = "document.querySelectorAll('section.exchange[data-status=ok]').length === {}"
 SHOWN = "document.querySelector('[data-testid={}]')"
 
 
-async def test_people_chat_in_firefox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_tab(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FirefoxTab]:
+    async with firefox(tmp_path_factory.mktemp("firefox")) as tab:
+        yield tab
+
+
+@asynccontextmanager
+async def visiting(tab: FirefoxTab) -> AsyncIterator[FirefoxTab]:
+    """The tab leaves the server before that ends, which would be a problem for its page."""
+    tab.problems.clear()
+    yield tab
+    await tab.open("about:blank")
+
+
+async def test_people_chat_in_firefox(shared_tab: FirefoxTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes.txt"))
-    async with running_server(tmp_path, agents=approval_agents.ENTRIES) as server, firefox(tmp_path) as tab:
+    async with running_server(tmp_path, agents=approval_agents.ENTRIES) as server, visiting(shared_tab) as tab:
         await tab.open(server.address)
         await tab.until("document.activeElement?.id === 'composer'")
         await tab.type("show me some markdown\n")
@@ -42,9 +59,9 @@ async def test_people_chat_in_firefox(tmp_path: Path, monkeypatch: pytest.Monkey
         assert tab.problems == []
 
 
-async def test_admins_edit_an_agent_in_firefox(tmp_path: Path) -> None:
+async def test_admins_edit_an_agent_in_firefox(shared_tab: FirefoxTab, tmp_path: Path) -> None:
     settings = {"agents": {"database": {"enabled": True}}}
-    async with running_server(tmp_path, settings=settings) as server, firefox(tmp_path) as tab:
+    async with running_server(tmp_path, settings=settings) as server, visiting(shared_tab) as tab:
         await tab.open(f"{server.address}/#admin/new-agent")
         await tab.until(SHOWN.format("template"))
         await tab.click("[data-testid=template]")

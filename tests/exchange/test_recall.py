@@ -16,6 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolNode
 from support.chat_client import check_exchange, final_text
+from support.further_cases import further
 from support.noting_agent import noting_graph
 from support.recorded_agents import metric
 from support.sessions import USER, WHOLE_HISTORY, Sessions, open_sessions
@@ -356,8 +357,15 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("begins_plain", [True, False])
+@pytest.mark.parametrize(
+    ("change", "begins_plain"),
+    [
+        *((change, True) for change in CHANGES),
+        # What begins otherwise is never read from the transcript: one change of what is there, and one of what is new.
+        *((change, False) for change in CHANGES[:2]),
+        *(further(change, False) for change in CHANGES[2:]),
+    ],
+)
 async def test_what_a_graph_has_that_the_transcript_has_not_is_kept(
     tmp_path: Path, change: Callable[[list[Any]], Sequence[Any]], begins_plain: bool
 ) -> None:

@@ -10,7 +10,7 @@ from support.broadcasting import a_log, end, progress, reader, say, start, store
 from agentic_backend.protocol.events import Activity, Delta, Reset
 from agentic_backend.relay.log.exchange_log import ExchangeLog
 
-TOKENS = 100_000
+TOKENS = 20_000
 
 
 def each_token(log: ExchangeLog) -> Callable[[], None]:

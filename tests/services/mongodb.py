@@ -22,8 +22,15 @@ _MARKS = [pytest.mark.mongodb, pytest.mark.timeout(300)]
 
 ON_MONGODB = [pytest.param(_ATOMIC, marks=_MARKS)]
 """Parameters of a fixture that calls `server_url`, for most tests."""
+FURTHER_ON_MONGODB = [pytest.param(_ATOMIC, marks=[*_MARKS, pytest.mark.further])]
+"""The same, for tests of what is above the stores, which `further_on_mongodb` marks."""
 ON_PLANNING_MONGODB = [pytest.param(_PLANNING, marks=_MARKS)]
 """The same, for tests of query plans, and of what the store does where a server knows fewer stages of a pipeline."""
+
+
+def further_on_mongodb(fixture: str) -> pytest.MarkDecorator:
+    """Has a test run on SQLite every time, and on MongoDB as a `further` case. `fixture` is the one with the store."""
+    return pytest.mark.parametrize(fixture, ["sqlite", *FURTHER_ON_MONGODB], indirect=True)
 
 
 def server_url(server: str, request: pytest.FixtureRequest) -> str:

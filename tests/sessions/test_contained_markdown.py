@@ -1,6 +1,7 @@
 """Foreign texts in a Markdown document: none leaves its place, and code is kept. A CommonMark parser is the judge."""
 
 import pytest
+from hostile.sizes import sized
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -25,7 +26,7 @@ def kinds(text: str) -> list[str]:
     return [each.type for token in MARKDOWN.parse(text) for each in [token, *(token.children or [])]]
 
 
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=sized(500, 2_000), deadline=None)
 @given(st.lists(PIECES, max_size=14).map("".join))
 @example("```\nnever closed")
 @example("- a\n  ```\n<!-- ")

@@ -12,8 +12,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from services.mongodb import further_on_mongodb
 from support.chat_client import check_exchange, final_text
-from support.hostile_modules import FAILURES, MADE, entry, specs
+from support.hostile_modules import MADE, entry, failures, specs
 from support.session_fixtures import Serve
 from support.sessions import USER, Sessions, events_of, until
 from support.turn_model import Turn, TurnModel, call
@@ -129,6 +130,7 @@ REJECT, EDIT = {"action": "reject", "message": "my secret"}, {"action": "edit", 
 
 
 @pytest.mark.parametrize("what", ["answer", "form", "reject", "edit"])
+@further_on_mongodb("mongodb")
 async def test_blocked_words_are_refused_and_the_exchange_waits_on(
     serve: Serve, tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,6 +158,7 @@ async def test_blocked_words_are_refused_and_the_exchange_waits_on(
     assert not [record for record in ours if SECRET in str(vars(record))]
 
 
+@further_on_mongodb("mongodb")
 async def test_one_blocked_text_refuses_all_decisions_of_its_frame(serve: Serve, tmp_path: Path) -> None:
     module = entry(settings={"before": "block_word"})
     async with serve({"asking": asking("Which?", "Why?")}, modules=specs(tmp_path, module)) as sessions:
@@ -167,6 +170,7 @@ async def test_one_blocked_text_refuses_all_decisions_of_its_frame(serve: Serve,
         assert [audit.original for audit in await audits(sessions)] == ["left\nmy secret"]
 
 
+@further_on_mongodb("mongodb")
 async def test_redacted_words_are_stored_and_given_redacted(serve: Serve, tmp_path: Path) -> None:
     module = entry(settings={"before": "redact"})
     async with serve({"asking": asking()}, modules=specs(tmp_path, module)) as sessions:
@@ -196,6 +200,7 @@ async def test_edited_arguments_and_reasons_are_given_redacted(serve: Serve, tmp
 
 
 @pytest.mark.parametrize("answers", [("my secret",), ("my secret", {"a": ["b", "the secret"], "secret": 1})])
+@further_on_mongodb("mongodb")
 async def test_a_text_that_replaces_several_is_put_where_each_belongs(
     serve: Serve, tmp_path: Path, answers: tuple[Any, ...]
 ) -> None:
@@ -209,6 +214,7 @@ async def test_a_text_that_replaces_several_is_put_where_each_belongs(
     assert kept == ["my ***", {"a": ["b", "the ***"], "secret": 1}][: len(answers)]
 
 
+@further_on_mongodb("mongodb")
 async def test_what_is_in_no_single_text_is_refused(serve: Serve, tmp_path: Path) -> None:
     module = entry(settings={"before": "redact", "word": "my\nsecret"})
     async with serve({"asking": asking("Which?", "Why?")}, modules=specs(tmp_path, module)) as sessions:
@@ -230,6 +236,7 @@ async def test_agents_are_given_placeholders_and_people_see_the_values(serve: Se
         assert (decision.answer["mail"], decision.given.answer) == (MAIL, given)
 
 
+@further_on_mongodb("mongodb")
 async def test_a_later_exchange_finds_the_values_of_decisions(serve: Serve, tmp_path: Path) -> None:
     def ask(state: MessagesState) -> dict[str, Any]:
         if not ANSWERED:
@@ -262,6 +269,7 @@ async def test_an_edited_call_is_known_by_its_placeholders(
         assert [(tool.approval, tool.decided_by) for tool in trust.tools] == [("edited", USER.id)]
 
 
+@further_on_mongodb("mongodb")
 async def test_choices_and_what_says_nothing_pass_no_module(serve: Serve, tmp_path: Path) -> None:
     choice = {"question": "Which?", "options": ["my secret", "left"]}
     module = entry(settings={"before": "block_word"})
@@ -275,7 +283,9 @@ async def test_choices_and_what_says_nothing_pass_no_module(serve: Serve, tmp_pa
     assert looks() == ["hello"] * 2, "only the asks"
 
 
-@pytest.mark.parametrize("what", FAILURES)
+# `test_modules` has them all: what people decide is given to the same host.
+@pytest.mark.parametrize("what", failures("raise", "hang", "rubbish"))
+@further_on_mongodb("mongodb")
 async def test_a_failing_module_lets_words_pass(serve: Serve, tmp_path: Path, what: str) -> None:
     fails = entry(settings={"before": what}, timeout_s=0.1)
     async with serve({"asking": asking()}, modules=specs(tmp_path, fails)) as sessions:
@@ -284,6 +294,7 @@ async def test_a_failing_module_lets_words_pass(serve: Serve, tmp_path: Path, wh
         assert [error.outcome for error in errors] == ["continued"] * 2
 
 
+@further_on_mongodb("mongodb")
 async def test_what_a_failing_module_blocks_waits_until_it_works(serve: Serve, tmp_path: Path) -> None:
     failing = entry(settings={}, on_failure="block")
     async with serve({"asking": asking()}, modules=specs(tmp_path, failing)) as sessions:

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
-from services.mongodb import fresh_database
+from services.mongodb import fresh_database, further_on_mongodb
 from support.connected_sessions import connected
 from support.held_agents import Hold, held_graph
 from support.recorded_agents import echoing_graph, entry_of, eventually
@@ -79,6 +79,7 @@ def texts_of(messages: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("word", ["quit", "Quit", " QUIT\n"])
+@further_on_mongodb("mongodb")
 async def test_quit_ends_the_session(tmp_path: Path, mongodb: str | None, ended: Ended, word: str) -> None:
     async with opened(tmp_path, mongodb, ended, {"echo": echoing_graph()}) as sessions:
         session_id = (await sessions.ask("hello"))[-1]["session_id"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import StructuredTool
+from services.mongodb import further_on_mongodb
 from support.held_agents import Hold
 from support.hostile_modules import entry, specs
 from support.recorded_agents import eventually
@@ -62,6 +63,7 @@ def module(stage: str, action: str, name: str = "acting") -> Objection:
         ),
     ],
 )
+@further_on_mongodb("mongodb")
 async def test_a_module_objects(
     serve: Serve, tmp_path: Path, settings: dict[str, str], message: str, said: str, objections: list[Objection]
 ) -> None:
@@ -77,6 +79,7 @@ async def test_a_module_objects(
 @pytest.mark.parametrize(
     "settings", [{"before": "redact"}, {"after": "redact"}, {"tool": "redact"}, {"after": "block_word"}]
 )
+@further_on_mongodb("mongodb")
 async def test_no_original_and_no_reason_is_in_a_summary(
     serve: Serve, tmp_path: Path, settings: dict[str, str]
 ) -> None:
@@ -87,6 +90,7 @@ async def test_no_original_and_no_reason_is_in_a_summary(
     assert "the word" not in found
 
 
+@further_on_mongodb("mongodb")
 async def test_a_change_that_a_module_gives_no_reason_for_is_no_objection(serve: Serve, tmp_path: Path) -> None:
     async with serve({"agent": agent()}, modules=specs(tmp_path, entry(settings={"after": "back"}))) as own:
         assert (await trust(own)).objections == []
@@ -139,6 +143,7 @@ async def test_a_module_that_fails_and_blocks_is_told_as_both(serve: Serve, tmp_
     assert found.objections == [module("output", "blocked"), module("output", "failed")]
 
 
+@further_on_mongodb("mongodb")
 async def test_the_filter_of_a_provider_objects_to_what_it_is_sent(serve: Serve) -> None:
     async with serve({"agent": agent("", error=ContentFiltered("filtered"))}) as own:
         found = await trust(own)
@@ -146,6 +151,7 @@ async def test_the_filter_of_a_provider_objects_to_what_it_is_sent(serve: Serve)
     assert found.objections == [Objection(by="provider", stage="input", action="blocked")]
 
 
+@further_on_mongodb("mongodb")
 async def test_the_filter_of_a_provider_objects_to_what_its_model_says(serve: Serve) -> None:
     async with serve({"agent": agent("No.", finish_reason="content_filter")}) as own:
         found = await trust(own)
@@ -156,6 +162,7 @@ async def test_the_filter_of_a_provider_objects_to_what_its_model_says(serve: Se
     ("settings", "stage"), [({"before": "block_word"}, "input"), ({"after": "block_word"}, "output")]
 )
 @pytest.mark.parametrize("mode", ["chat", "query"])
+@further_on_mongodb("mongodb")
 async def test_the_final_of_a_blocked_exchange_names_the_module_and_what_it_has_blocked(
     serve: Serve, tmp_path: Path, settings: dict[str, str], stage: str, mode: Any
 ) -> None:

@@ -14,6 +14,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException, tool
 from langgraph.graph import START, MessagesState, StateGraph
+from services.mongodb import further_on_mongodb
 from support.held_agents import Hold
 from support.recorded_agents import entry_of, eventually
 from support.session_fixtures import Serve
@@ -74,6 +75,7 @@ def facts(tool: ToolTrust) -> tuple[str, str, str]:
     return tool.name, tool.outcome, tool.approval
 
 
+@further_on_mongodb("mongodb")
 async def test_statements_rest_on_the_results_that_have_their_figures_and_words(serve: Serve) -> None:
     turns = [
         Turn(calls=[call("weather", "c1", city="Paris")]),
@@ -94,6 +96,7 @@ async def test_statements_rest_on_the_results_that_have_their_figures_and_words(
     assert found.answer_rank == log.messages[-1].rank
 
 
+@further_on_mongodb("mongodb")
 async def test_a_failed_call_supports_nothing(serve: Serve) -> None:
     turns = [
         Turn(calls=[call("fail", "c1", why="The mail to Quentin Blake about invoices was refused.")]),
@@ -170,6 +173,7 @@ async def test_what_nobody_decided_in_time_has_expired(serve: Serve) -> None:
     assert found.tools[0].allowed_because == "Nobody decided in time."
 
 
+@further_on_mongodb("mongodb")
 async def test_an_agent_that_asks_in_a_form_of_its_own_has_approved_calls_too(serve: Serve) -> None:
     asks = HumanInTheLoopMiddleware[Any, Any, Any]({"weather": True})
     model = TurnModel(turns=[Turn(calls=[call("weather", f"c{n}", city=f"Town {n}") for n in (1, 2)]), Turn("done")])
@@ -207,6 +211,7 @@ async def test_a_stopped_call_was_cancelled_and_says_why_it_ran(serve: Serve, ho
     assert found.tools[0].allowed_because == UNASKED
 
 
+@further_on_mongodb("mongodb")
 async def test_permissions_allow_and_forbid(serve: Serve) -> None:
     @needs("todos:write:self")
     @tool
@@ -249,6 +254,7 @@ async def test_rows_of_an_older_server_say_that_nothing_was_recorded(serve: Serv
     assert (found.tools[0].approval, found.tools[0].allowed_because) == ("not_recorded", "Not recorded.")
 
 
+@further_on_mongodb("mongodb")
 async def test_code_of_an_agent_that_calls_a_tool_unasked_is_told(serve: Serve) -> None:
     look = StructuredTool.from_function(coroutine=weather, name="weather")
 
@@ -301,6 +307,7 @@ def crew_of(*expert_turns: Turn) -> CatalogAgent:
     return replace(entry_of(Leader, "agent", type="leader", crew=["expert"]), crew=[expert])
 
 
+@further_on_mongodb("mongodb")
 async def test_what_another_agent_says_supports_nothing_but_the_tools_of_that_agent_do(serve: Serve) -> None:
     said = Turn("It is 21 degrees and sunny in Paris.")
     async with serve({"agent": crew_of(said)}) as own:
@@ -354,6 +361,7 @@ async def test_what_retention_has_deleted_is_told_by_the_messages(serve: Serve) 
     assert found.statements[0].rests_on == [Ground(id="t1", by="match")]
 
 
+@further_on_mongodb("mongodb")
 async def test_few_summaries_are_computed_at_once_and_too_many_are_refused(serve: Serve) -> None:
     async with serve({"agent": calling(Turn("done"))}) as own:
         log = await ended(own)

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
+from support.further_cases import further
 
 from agentic_backend.streaming.model.chunk_folding import ChunkFolding
 
@@ -94,7 +95,7 @@ def test_chunks_that_a_model_keeps_are_left_alone() -> None:
     assert "".join(str(chunk.message.content) for chunk in kept) == "".join(f"{n} " for n in range(CHUNKS))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(3), *map(further, range(3, 10))])
 @pytest.mark.parametrize("fields", [text, mixed])
 def test_chunks_that_somebody_looks_at_meanwhile_keep_their_order(
     fields: Callable[[int], dict[str, Any]], seed: int

@@ -12,6 +12,7 @@ from agentic_backend.policy.hook_context import HookContext
 from agentic_backend.policy.hook_result import CONTINUE, Audit, Extraction, HookResult, Modifications, blocked
 from agentic_backend.policy.hooks.modules_file import ModuleSpec, read_modules
 from agentic_backend.protocol.parts import TextPart
+from support.further_cases import further
 
 PATH = "support.hostile_modules"
 
@@ -313,6 +314,11 @@ FAILURES = [
     *("raise", "exit", "cancel", "cancel_task", "hang", "hang_stubbornly", "rubbish", "huge", "surrogate", "deep"),
     *UNREADABLE,
 ]
+
+
+def failures(*every_time: str) -> list[Any]:
+    """All of them as parameters, of which those run every time; the others where no other test shows them."""
+    return [what if what in every_time else further(what) for what in FAILURES]
 
 
 def entry(name: str = "acting", *, settings: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

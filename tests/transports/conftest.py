@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support import wire_agents
 from support.held_agents import Hold
+from support.running_server import RunningServer, running_server
 from support.signing_realm import SigningRealm, signing_realm
+from support.test_agents import ENTRIES
 
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
@@ -21,6 +24,16 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hold]:
     monkeypatch.setattr(wire_agents, "unmoved", hold)
     yield hold
     hold.released.set()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    """One for the tests of a file that change nothing of it, and look at nothing that others have done there.
+
+    Such tests are marked `asyncio(loop_scope="module")`.
+    """
+    async with running_server(tmp_path_factory.mktemp("server"), agents=ENTRIES) as server:
+        yield server
 
 
 @pytest.fixture

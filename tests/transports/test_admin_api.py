@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from services.mongodb import further_on_mongodb
 from starlette.applications import Starlette
 from support.chat_client import chat
 from support.failing_store import FailingStore
@@ -71,6 +72,7 @@ async def reads(server: RunningServer) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("path", PATHS)
+@further_on_mongodb("store_url")
 async def test_who_is_no_admin_is_refused_and_reads_nothing(server: RunningServer, path: str) -> None:
     refused = await get(server, path, "dev:alice")
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
@@ -126,6 +128,7 @@ async def test_each_read_is_recorded_with_whose_data_it_was(server: RunningServe
         ("/admin/reads?cursor=wrong", 400, "cursor"),
     ],
 )
+@further_on_mongodb("store_url")
 async def test_a_wrong_call_is_told(server: RunningServer, path: str, status: int, told: str) -> None:
     response = await get(server, path)
     assert (response.status_code, told in response.json()["error"]["content"]) == (status, True)
@@ -202,6 +205,7 @@ async def test_the_figures_of_all_users_are_read_on_record_too(server: RunningSe
     assert await reads(server) == [("/admin/reads", None), (path, None)]
 
 
+@further_on_mongodb("store_url")
 async def test_the_prompt_of_an_exchange_is_shown_in_sections_with_their_sources(server: RunningServer) -> None:
     async with chat(server.address, token="dev:alice") as client:
         final = (await client.ask("hello"))[-1]

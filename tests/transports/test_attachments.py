@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from services.mongodb import further_on_mongodb
 from support.attached_files import a_pdf, a_png, upload, uploaded
 from support.chat_client import Event, chat, final_text
 from support.hostile_modules import entry
@@ -71,6 +72,7 @@ async def test_an_image_is_uploaded_asked_about_and_fetched(store_url: str, tmp_
         assert (again.status_code, again.content) == (304, b"")
 
 
+@further_on_mongodb("store_url")
 async def test_texts_and_pdfs_are_read_by_the_model_and_not_shown(store_url: str, tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=[ENTRY], settings=settings(store_url)) as server:
         async with rest(server, ANN) as http:
@@ -87,6 +89,7 @@ async def test_texts_and_pdfs_are_read_by_the_model_and_not_shown(store_url: str
             assert [part["type"] for part in question["parts"]] == ["text", "file", "file"]
 
 
+@further_on_mongodb("store_url")
 async def test_the_model_reads_the_files_of_earlier_questions_after_a_restart(store_url: str, tmp_path: Path) -> None:
     for number in range(2):
         async with running_server(tmp_path, agents=[ENTRY], settings=settings(store_url)) as server:
@@ -120,6 +123,7 @@ async def test_a_run_that_waits_for_a_person_keeps_no_image_and_is_shown_it_agai
             assert SEEN in final_text([await client.until("final")])
 
 
+@further_on_mongodb("store_url")
 async def test_what_a_graph_keeps_refers_to_images(store_url: str, store: Store, tmp_path: Path) -> None:
     async with running_server(tmp_path, agents=[ENTRY], settings=settings(store_url)) as server:
         async with rest(server, ANN) as http, chat(server.address, token=ANN) as client:
@@ -215,6 +219,7 @@ async def test_what_belongs_to_others_is_not_there(store_url: str, tmp_path: Pat
             assert (await ann.get(f"/attachments/{image['id']}")).content == PNG
 
 
+@further_on_mongodb("store_url")
 async def test_an_attachment_is_of_one_session(store_url: str, tmp_path: Path) -> None:
     async with running_server(tmp_path, settings=settings(store_url)) as server, rest(server, ANN) as http:
         image = await uploaded(http, PNG)

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from services.mongodb import further_on_mongodb
 from support.rest_client import error_of, rest
 from support.running_server import running_server
 
@@ -110,18 +111,21 @@ async def test_the_envelope_of_an_interrupted_text_has_what_was_written(opened: 
         assert left["partial_output"].startswith("1 2 3 ")
 
 
+@further_on_mongodb("store_url")
 async def test_a_tool_at_work_leaves_its_envelope(opened: Opened) -> None:
     async with opened() as http:
         exchange_id = await asked(http, "pause 1 | words 2 0")
         assert (await checkpoint(http, exchange_id, "tool_call"))["tool"] == "pause"
 
 
+@further_on_mongodb("store_url")
 async def test_without_a_checkpoint_there_is_no_envelope(opened: Opened) -> None:
     async with opened() as http:
         response = await http.get(f"/exchanges/{await asked(http, 'hold 1')}/checkpoint")
         assert (response.status_code, error_of(response)["code"]) == (409, "checkpoint_missing")
 
 
+@further_on_mongodb("store_url")
 async def test_a_foreign_checkpoint_does_not_exist(opened: Opened) -> None:
     async with opened() as http:
         exchange_id = await asked(http, "send mail", "approved")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 from graphs.older_questions import AGENTS, DETAILS, LONG, MANY, OTHER, WITH_DETAILS
 from support import acting_agents
@@ -18,11 +19,13 @@ from support.unseen_characters import UNSEEN, code
 
 from agentic_backend.text.normal_form import clean
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 ANN = {"to": "ann@example.org", "body": "```\nHello", "copies": 1}
 FILE = {"path": "/tmp/x"}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the tools note what ran."""
     path = tmp_path / "notes"
@@ -30,9 +33,14 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.fixture
-async def server(tmp_path: Path, notes: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=[*ENTRIES, *acting_agents.ENTRIES, *AGENTS]) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    """One for all tests of this file, in which more and more waits."""
+    async with running_server(
+        tmp_path_factory.mktemp("server"),
+        agents=[*ENTRIES, *acting_agents.ENTRIES, *AGENTS],
+        settings={"limits": {"waiting_per_user": None}},
+    ) as server:
         yield server
 
 

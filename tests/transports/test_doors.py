@@ -5,11 +5,13 @@ import json
 import logging
 import shutil
 import socket
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from support.chat_client import PATIENCE_S, chat
 from support.doors import DOORS, IN_SESSIONS, Door, Opened, Outcome, Refused
 from support.narrow_sockets import deaf_chat, deaf_post
@@ -22,14 +24,23 @@ from agentic_backend.loop.loop_load import LoopLoad
 from agentic_backend.server.process import bind
 from agentic_backend.transports.contract import doors as contract
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 on_every_door = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
 on_every_door_to_sessions = pytest.mark.parametrize("door", IN_SESSIONS, ids=lambda door: door.name)
 
 HANGS = "hang after 5 tokens"
-SEND_TIMEOUT_S = 2
+SEND_TIMEOUT_S = 1
 
 
-def test_each_door_has_a_client_here() -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    """One for all tests of this file."""
+    async with running_server(tmp_path_factory.mktemp("server"), agents=ENTRIES) as server:
+        yield server
+
+
+async def test_each_door_has_a_client_here() -> None:
     # Those of applications are no form of asks.
     others = {"contract", "applications"}
     assert {door.name.split(",")[0] for door in DOORS} == {door.name for door in contract.DOORS} - others

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from services.mongodb import further_on_mongodb
 from support.chat_client import chat
 from support.rest_client import error_of, metric_at, rest
 from support.running_server import RunningServer, running_server
@@ -62,6 +63,7 @@ async def test_feedback_is_given_changed_and_taken_back(server: RunningServer) -
 
 
 @pytest.mark.parametrize("rank", ["0", "2", "-1", "1.0", "x", "٣", "9" * 15, "9" * 400])
+@further_on_mongodb("store_url")
 async def test_only_answers_take_feedback(server: RunningServer, rank: str) -> None:
     session_id = await asked(server, "dev:ann", "one")
     async with rest(server, "dev:ann") as client:
@@ -74,6 +76,7 @@ async def test_only_answers_take_feedback(server: RunningServer, rank: str) -> N
 @pytest.mark.parametrize(
     "body", [{}, {"rating": "middling"}, {"rating": "up", "comment": "x" * 4_001}, {"rating": "up", "other": 1}]
 )
+@further_on_mongodb("store_url")
 async def test_other_feedback_is_refused(server: RunningServer, body: dict[str, Any]) -> None:
     session_id = await asked(server, "dev:ann", "one")
     async with rest(server, "dev:ann") as client:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import pytest_asyncio
 from support.chat_client import PATH, PATIENCE_S, TOKEN_S, ChatClient, chat, final_text
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
@@ -19,6 +20,8 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.auth.user import User
 from agentic_backend.transports import credentials
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 class TokenNeeded(DeveloperAuthenticator):
     """Developer tokens, without which nobody gets in."""
@@ -28,7 +31,12 @@ class TokenNeeded(DeveloperAuthenticator):
         return None
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(shared_server: RunningServer) -> RunningServer:
+    return shared_server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def strict_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
     monkeypatch.setattr("agentic_backend.app.DeveloperAuthenticator", TokenNeeded)
     # Longer than whoever signs in takes, on any machine.
@@ -37,7 +45,7 @@ async def strict_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asyn
         yield server
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def impatient_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
     monkeypatch.setattr("agentic_backend.app.DeveloperAuthenticator", TokenNeeded)
     limits = {"limits": {"authenticate_timeout_s": 0.5}}

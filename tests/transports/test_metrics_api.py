@@ -101,8 +101,9 @@ async def test_a_user_sees_their_own_and_an_admin_all(server: RunningServer) -> 
         *[({name: time}, name) for name in ("start", "end") for time in NO_TIMES],
     ],
 )
-async def test_a_wrong_parameter_is_named(server: RunningServer, parameters: dict[str, str], named: str) -> None:
-    response = await get(server, "numerical", **{"agg": "latency_ms:mean", **parameters})
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_wrong_parameter_is_named(shared_server: RunningServer, parameters: dict[str, str], named: str) -> None:
+    response = await get(shared_server, "numerical", **{"agg": "latency_ms:mean", **parameters})
     assert response.status_code == 400
     assert response.json()["error"]["code"] == "bad_frame"
     assert response.json()["error"]["content"].startswith(named)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_core.tools import tool
+from services.mongodb import further_on_mongodb
 from support.chat_client import Event, chat, check_calls, text_of
 from support.hostile_modules import ACTS, MADE, Acting, entry
 from support.rest_client import rest, sse_events
@@ -71,6 +72,7 @@ def check_contract(events: list[Event], *, held: bool) -> None:
     message=st.sampled_from(["my secret", "use the tool look_up with {}", "hello"]),
     agent_id=st.sampled_from(["tools", "held"]),
 )
+@further_on_mongodb("store_url")
 async def test_the_contract_holds_whatever_modules_do(
     server: RunningServer, acts: list[tuple[str, str, str]], message: str, agent_id: str
 ) -> None:
@@ -95,6 +97,7 @@ async def test_the_contract_holds_whatever_modules_do(
         ("", "block", "blocked", ["my secret", "This can't be answered here."]),
     ],
 )
+@further_on_mongodb("store_url")
 async def test_sse_classic_sockets_and_queries_show_what_modules_leave(
     server: RunningServer, before: str, after: str, status: str, texts: list[str]
 ) -> None:

@@ -198,21 +198,24 @@ async def test_inside_scrapers_and_probes_are_served(tmp_path: Path, host: str) 
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "1.2.3", ""])
-async def test_inside_a_name_that_was_rebound_is_not_served(server: RunningServer, host: str) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_inside_a_name_that_was_rebound_is_not_served(shared_server: RunningServer, host: str) -> None:
     async with plain_http() as client:
-        response = await client.get(f"{server.internal}/log", headers={"Host": host})
+        response = await client.get(f"{shared_server.internal}/log", headers={"Host": host})
     assert response.status_code == 400
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_inside_a_foreign_page_is_not_served(server: RunningServer) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_inside_a_foreign_page_is_not_served(shared_server: RunningServer) -> None:
     async with plain_http() as client:
-        response = await client.get(f"{server.internal}/log", headers={"Origin": "https://evil.example"})
+        response = await client.get(f"{shared_server.internal}/log", headers={"Origin": "https://evil.example"})
     assert response.status_code == 403
 
 
-async def test_inside_a_health_check_of_http_1_0_names_no_host(server: RunningServer) -> None:
-    parts = urlsplit(server.internal)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_inside_a_health_check_of_http_1_0_names_no_host(shared_server: RunningServer) -> None:
+    parts = urlsplit(shared_server.internal)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     writer.write(b"GET /health/live HTTP/1.0\r\n\r\n")
     assert b" 200 " in await reader.readline()

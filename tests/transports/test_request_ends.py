@@ -3,12 +3,14 @@
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import pytest_asyncio
 from support.chat_client import PATH, PATIENCE_S
 from support.narrow_sockets import narrow_socket
 from support.raw_http import Answer, answered, answers_in, received_for
@@ -19,6 +21,8 @@ from support.test_agents import ENTRIES
 from agentic_backend.server.input import bounded_http, sliced_input
 from agentic_backend.server.process import bind
 from agentic_backend.transports import sse
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SESSIONS = f"{PREFIX}/sessions"
 LISTENERS = ["address", "internal"]
@@ -31,6 +35,15 @@ HANDSHAKE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 )
 TITLED = b'{"title": "read to its end"}'
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    """One for all tests of this file."""
+    async with running_server(
+        tmp_path_factory.mktemp("server"), agents=ENTRIES, settings={"limits": {"empty_sessions_per_user": None}}
+    ) as server:
+        yield server
 
 
 def request(target: str, *fields: str, method: str = "GET", version: str = "1.1", body: bytes = b"") -> bytes:
@@ -313,7 +326,10 @@ async def test_lines_behind_a_request_do_not_take_its_answer(server: RunningServ
     assert (found.status, refused.status) == (200, 431)
 
 
-async def test_bytes_between_requests_keep_no_connection_open(server: RunningServer) -> None:
+async def test_bytes_between_requests_keep_no_connection_open(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 1)
     early = request("/nothing", "Content-Length: 5", method="POST")
     ways = ((request("/nothing"), b"\r\n"), (early, b"hello"))
     for received in await asyncio.gather(*(received_for(server.address, *pieces, pause_s=0.2) for pieces in ways)):
@@ -327,7 +343,7 @@ async def test_the_beginning_of_a_request_does_not_end_an_answer(
     monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 0.3)
     async with rest(server) as http:
         session_id = (await http.post("/sessions", json={})).json()["id"]
-    body = b'{"content": "wait 2 seconds"}'
+    body = b'{"content": "wait 1 second"}'
     fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
     asking = request(f"{SESSIONS}/{session_id}/messages", *fields, method="POST", body=body)
     [told] = await answered(server.address, asking + b"GET / HT")
@@ -380,7 +396,8 @@ async def test_who_ends_their_side_gets_an_answer_that_takes_its_time(server: Ru
 
 
 async def test_who_ends_their_side_in_the_middle_of_a_request_is_told_so(server: RunningServer) -> None:
-    whole = request(SESSIONS, f"Content-Length: {len(TITLED)}", "Content-Type: application/json", method="POST")
+    fields = (f"Content-Length: {len(TITLED)}", "Content-Type: application/json", "Authorization: Bearer dev:ending")
+    whole = request(SESSIONS, *fields, method="POST")
     for sent in (whole[:30], whole, whole + TITLED[:5]):
         [refused] = await answered(server.address, sent, ends=True)
         check_refused(refused, 400, "bad_frame")
@@ -389,7 +406,7 @@ async def test_who_ends_their_side_in_the_middle_of_a_request_is_told_so(server:
     found, refused = await answered(server.address, request(FOUND["address"]) + whole[:30], ends=True)
     assert found.status == 200
     check_refused(refused, 400, "bad_frame")
-    async with rest(server) as http:
+    async with rest(server, "dev:ending") as http:
         assert (await http.get("/sessions")).json() == {"sessions": []}
 
 

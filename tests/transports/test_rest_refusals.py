@@ -4,19 +4,31 @@ import asyncio
 import json
 import re
 from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import pytest_asyncio
 from support.chat_client import PATIENCE_S
 from support.log_lines import warnings_of
 from support.rest_client import PREFIX, error_of, plain_http, rest
-from support.running_server import RunningServer
+from support.running_server import RunningServer, running_server
+from support.test_agents import ENTRIES
 
 from agentic_backend.server.input import bounded_http
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 PATHS = ["/agents", "/sessions", "/sessions/s", "/sessions/s/messages", "/exchanges/e"]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    """One for all tests of this file."""
+    async with running_server(tmp_path_factory.mktemp("server"), agents=ENTRIES) as server:
+        yield server
 
 
 @pytest.mark.parametrize(
@@ -181,11 +193,12 @@ async def test_a_request_that_breaks_off_is_no_error_of_the_server(
     parts = urlsplit(server.address)
     for _ in range(5):
         _, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        writer.write(f"POST {PREFIX}/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{{".encode())
+        head = f"POST {PREFIX}/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer dev:leaving"
+        writer.write(f"{head}\r\nContent-Length: 100\r\n\r\n{{".encode())
         await writer.drain()
         await asyncio.sleep(0.02)
         writer.transport.abort()
-    async with rest(server) as http:
+    async with rest(server, "dev:leaving") as http:
         assert (await http.get("/sessions")).json() == {"sessions": []}
     assert warnings_of(caplog.records) == []
 
@@ -284,7 +297,8 @@ async def test_a_head_that_does_not_come_is_not_awaited(server: RunningServer, m
     monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 1)
     parts = urlsplit(server.address)
     whole = b"GET /agentic/v1/agents HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    for sent in (b"", whole[:20], whole + whole[:20]):
+
+    async def check(sent: bytes) -> None:
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         writer.write(sent)
         async with asyncio.timeout(PATIENCE_S):
@@ -292,15 +306,17 @@ async def test_a_head_that_does_not_come_is_not_awaited(server: RunningServer, m
         assert received.startswith(b"HTTP/1.1 200") if sent.startswith(whole) else received == b""
         writer.close()
 
+    await asyncio.gather(*map(check, (b"", whole[:20], whole + whole[:20])))
+
 
 async def test_a_slow_response_is_not_taken_for_a_head_that_does_not_come(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with rest(server) as http:
         session_id = (await http.post("/sessions", json={})).json()["id"]
-    monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 2)
+    monkeypatch.setattr(bounded_http, "HEAD_TIMEOUT_S", 1)
     async with rest(server) as http:
-        response = await http.post(f"/sessions/{session_id}/messages", json={"content": "wait 3 seconds"})
+        response = await http.post(f"/sessions/{session_id}/messages", json={"content": "wait 2 seconds"})
         assert "event: final" in response.text
 
 

@@ -116,16 +116,18 @@ async def test_a_session_is_opened_and_read_back(server: RunningServer) -> None:
         ("x", 400, "bad_frame", ""),
     ],
 )
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_session_that_can_not_be_opened(
-    server: RunningServer, body: Any, status: int, code: str, names: str
+    shared_server: RunningServer, body: Any, status: int, code: str, names: str
 ) -> None:
-    async with rest(server) as http:
+    async with rest(shared_server, "dev:nobody") as http:
         refused(await http.post("/sessions", json=body), status, code, names)
         assert (await http.get("/sessions")).json() == {"sessions": []}
 
 
-async def test_a_body_that_is_no_json_is_refused(server: RunningServer) -> None:
-    async with rest(server) as http:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_body_that_is_no_json_is_refused(shared_server: RunningServer) -> None:
+    async with rest(shared_server) as http:
         for content in (b"{", b"\xff", b"{'title': 1}", b"\x00"):
             refused(await http.post("/sessions", content=content), 400, "bad_frame")
 
@@ -374,8 +376,9 @@ async def test_every_call_on_another_users_session_finds_nothing(server: Running
 
 
 @pytest.mark.parametrize("session_id", ["nothing", "s" * 2000, "%00", "ä", "..%2F..", "' OR 1=1 --"])
-async def test_ids_of_any_form_find_nothing(server: RunningServer, session_id: str) -> None:
-    async with rest(server) as http, asyncio.timeout(PATIENCE_S):
+@pytest.mark.asyncio(loop_scope="module")
+async def test_ids_of_any_form_find_nothing(shared_server: RunningServer, session_id: str) -> None:
+    async with rest(shared_server) as http, asyncio.timeout(PATIENCE_S):
         for method, suffix, body in [
             ("GET", "", None),
             ("GET", "/messages", None),

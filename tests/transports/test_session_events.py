@@ -136,8 +136,9 @@ async def test_what_comes_first_is_counted_as_on_a_socket(server: RunningServer)
 
 
 @pytest.mark.parametrize("last_event_id", ["17", "x:", ":1", "x:-1", "x:y", "x:²", "no such exchange:1"])
-async def test_an_id_that_is_none_is_refused(server: RunningServer, last_event_id: str) -> None:
-    async with rest(server) as http:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_id_that_is_none_is_refused(shared_server: RunningServer, last_event_id: str) -> None:
+    async with rest(shared_server) as http:
         session_id = (await http.post("/sessions", json={"agent_id": "echo"})).json()["id"]
         headers = {b"last-event-id": last_event_id.encode("latin-1")}
         response = await http.get(f"/sessions/{session_id}/events", headers=headers)

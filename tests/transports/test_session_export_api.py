@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from markdown_it import MarkdownIt
+from services.mongodb import further_on_mongodb
 from support.chat_client import chat
 from support.rest_client import error_of, messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -100,6 +101,7 @@ async def test_a_branch_has_what_it_shares(server: RunningServer) -> None:
         assert [each["rank"] for each in (await client.get(f"/shares/{link['secret']}")).json()["messages"]] == [0, 1]
 
 
+@further_on_mongodb("store_url")
 async def test_no_text_of_a_message_leaves_its_place(server: RunningServer, store: Store) -> None:
     session = a_session("ann", title="```\n# <script>\u202e\x07")
     exchange = an_exchange(session)
@@ -146,6 +148,7 @@ async def test_no_text_of_a_message_leaves_its_place(server: RunningServer, stor
         ("ü" * 200, "ü" * 90 + ".md"),
     ],
 )
+@further_on_mongodb("store_url")
 async def test_the_file_is_named_after_the_session(server: RunningServer, store: Store, title: str, name: str) -> None:
     session = a_session("ann", title=title)
     await store.create_session(session)
@@ -158,6 +161,7 @@ async def test_the_file_is_named_after_the_session(server: RunningServer, store:
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
 
 
+@further_on_mongodb("store_url")
 async def test_a_long_session_is_written_a_page_at_a_time(server: RunningServer, store: Store) -> None:
     session = a_session("ann")
     await store.create_session(session)

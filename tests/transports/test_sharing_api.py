@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from services.mongodb import further_on_mongodb
 from support.chat_client import chat
 from support.rest_client import error_of, metric_at, rest
 from support.running_server import RunningServer, running_server
@@ -161,6 +162,7 @@ async def test_the_secret_is_neither_stored_nor_listed(server: RunningServer, st
 
 
 @pytest.mark.parametrize("days", [0, -1, 91, 1.5, "7", True, 10**30])
+@further_on_mongodb("store_url")
 async def test_a_link_is_open_for_as_long_as_the_settings_allow(server: RunningServer, days: Any) -> None:
     session_id = await asked(server)
     async with rest(server, "dev:ann") as client:

@@ -12,11 +12,13 @@ from services.mcp_echo import EchoServer, echo_server
 from services.mcp_echo_server import fingerprint
 from support import token_agents
 from support.chat_client import ChatClient, chat, check_exchange, final_text
+from support.further_cases import further
 from support.mcp_agents import MODULE
 from support.rest_client import rest
 from support.running_server import RunningServer, running_server
 from support.token_agents import UNTIL_TOLD_AGAIN
 
+TRANSPORTS = ["streamable_http", "sse"]
 LATER = 4_102_444_800
 LASTS_S = 3
 REFRESHER = {
@@ -26,7 +28,7 @@ REFRESHER = {
 }
 
 
-@pytest.fixture(scope="module", params=["streamable_http", "sse"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def echo(request: pytest.FixtureRequest) -> Iterator[EchoServer]:
     with echo_server(request.param) as server:
         yield server
@@ -93,8 +95,19 @@ async def by_rest(server: RunningServer, client: ChatClient) -> None:
         assert (await http.get("/agents")).status_code == 200
 
 
+BROUGHT = [by_an_ask_in_another_session, by_a_refused_frame, by_another_socket, by_rest]
+
+
+# Who brings a token knows nothing of the MCP session, which takes the newest one in both transports.
 @pytest.mark.parametrize(
-    "bring", [by_authenticate, by_an_ask_in_another_session, by_a_refused_frame, by_another_socket, by_rest]
+    ("echo", "bring"),
+    [
+        ("streamable_http", by_authenticate),
+        *(("streamable_http", bring) for bring in BROUGHT),
+        ("sse", by_authenticate),
+        *(further("sse", bring) for bring in BROUGHT),
+    ],
+    indirect=["echo"],
 )
 async def test_a_newer_token_reaches_what_runs_already(server: RunningServer, bring: Any) -> None:
     first = brief()
@@ -133,6 +146,7 @@ async def test_code_that_kept_an_earlier_context_sees_the_newest_token(server: R
     assert [final_text(first), final_text(second)] == [fingerprint(f"dev:ann:{LATER - 1}"), fingerprint(lasting())]
 
 
+@pytest.mark.parametrize("echo", ["streamable_http", further("sse")], indirect=True)
 async def test_the_token_of_one_user_reaches_no_run_of_another(server: RunningServer) -> None:
     first = brief()
     async with chat(server.address, token=first) as client, chat(server.address, token=f"dev:bob:{LATER}") as bob:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from services.mongodb import further_on_mongodb
 from support.chat_client import chat
 from support.rest_client import rest
 from support.running_server import FAST, RunningServer, running_server
@@ -133,6 +134,7 @@ async def test_without_times_the_last_31_days_are_summed(server: RunningServer, 
         ({"start": "2026-01-02", "end": "2026-01-02"}, "end"),
     ],
 )
+@further_on_mongodb("store_url")
 async def test_a_wrong_parameter_is_named(server: RunningServer, parameters: dict[str, str], named: str) -> None:
     response = await get(server, "/usage", **parameters)
     assert (response.status_code, response.json()["error"]["content"].split(":")[0]) == (400, named)
@@ -206,6 +208,7 @@ async def test_what_waits_goes_on_waiting_while_its_budget_is_spent(store_url: s
             assert (await client.until("final"))["status"] == "ok"
 
 
+@further_on_mongodb("store_url")
 async def test_the_group_that_pays_for_an_exchange_is_asked_again_before_it_goes_on(
     store_url: str, store: Store, tmp_path: Path
 ) -> None:

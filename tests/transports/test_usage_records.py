@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from services.mongodb import further_on_mongodb
 from support.asking_modules import modules_file
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat
 from support.rest_client import rest
@@ -64,6 +65,7 @@ async def test_an_answer_with_a_tool_leaves_a_priced_record_of_each_call(client:
     assert sum(record.output_tokens or 0 for record in found) == final["usage"]["output_tokens"]
 
 
+@further_on_mongodb("store_url")
 async def test_each_message_of_a_model_has_its_cost(server: RunningServer, client: ChatClient, store: Store) -> None:
     final = (await client.ask("What is 17 * 23?"))[-1]
     costs = [message["metadata"]["extras"].get("cost") for message in final["messages"]]
@@ -75,6 +77,7 @@ async def test_each_message_of_a_model_has_its_cost(server: RunningServer, clien
     assert stored == final["messages"]
 
 
+@further_on_mongodb("store_url")
 async def test_calls_that_nobody_sees_are_recorded(client: ChatClient, store: Store) -> None:
     final = (await client.ask("hello", agent_id="aside"))[-1]
     found = await records_of(store, final, 3)
@@ -82,6 +85,7 @@ async def test_calls_that_nobody_sees_are_recorded(client: ChatClient, store: St
     assert all(record.cost for record in found)
 
 
+@further_on_mongodb("store_url")
 async def test_the_calls_of_an_expert_are_recorded_with_its_leaders(client: ChatClient, store: Store) -> None:
     final = (await client.ask("ask assistant: What is 17 * 23?", agent_id="lead"))[-1]
     assert final["status"] == "ok"
@@ -89,18 +93,21 @@ async def test_the_calls_of_an_expert_are_recorded_with_its_leaders(client: Chat
     assert all(record.cost and record.agent_id == "lead" for record in found)
 
 
+@further_on_mongodb("store_url")
 async def test_a_call_in_a_thread_is_recorded(client: ChatClient, store: Store) -> None:
     [record] = await records_of(store, (await client.ask("hello", agent_id="whole"))[-1], 1)
     check(record, agent_id="whole")
     assert record.cost
 
 
+@further_on_mongodb("store_url")
 async def test_a_call_that_fails_has_unknown_tokens(client: ChatClient, store: Store) -> None:
     [record] = await records_of(store, (await client.ask("fail at once"))[-1], 1)
     check(record, input_tokens=None, output_tokens=None, cost=None, currency=None, priced_on=None)
 
 
 @pytest.mark.parametrize("mode", ["chat", "query"])
+@further_on_mongodb("store_url")
 async def test_a_call_that_is_stopped_costs_what_was_sent_and_said(client: ChatClient, store: Store, mode: str) -> None:
     asked = "count down slowly from 100. " + "Take your time. " * 100
     running = await client.running(asked, words=8, mode=mode)
@@ -116,6 +123,7 @@ async def test_a_call_that_is_stopped_costs_what_was_sent_and_said(client: ChatC
     assert record.cost == record.input_tokens + 2 * record.output_tokens
 
 
+@further_on_mongodb("store_url")
 async def test_a_record_is_stored_though_no_message_follows_soon(client: ChatClient, store: Store) -> None:
     await client.send({"message": "hello", "agent_id": "long-aside"})
     begun = await client.receive()
@@ -154,6 +162,7 @@ async def test_a_query_leaves_records_without_a_session(client: ChatClient, stor
         assert record.cost
 
 
+@further_on_mongodb("store_url")
 async def test_a_title_leaves_a_record(store_url: str, store: Store, tmp_path: Path) -> None:
     settings = {**SETTINGS, "titles": {"enabled": True}, "store": {"url": store_url}}
     async with running_server(tmp_path, settings=settings) as server:
@@ -188,6 +197,7 @@ async def test_what_modules_ask_at_each_point_is_recorded_as_the_users(
         assert record.cost
 
 
+@further_on_mongodb("store_url")
 async def test_a_summary_leaves_a_record(store_url: str, store: Store, tmp_path: Path) -> None:
     file = tmp_path / "chat_profiles.yaml"
     file.write_text(yaml.safe_dump({"profiles": {"short": {"max_history_turns": 1}}, "default_profile": "short"}))

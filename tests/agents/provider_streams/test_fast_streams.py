@@ -16,6 +16,7 @@ from langchain_openai import StreamChunkTimeoutError
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk
 from pydantic import model_validator
+from support.further_cases import further
 from support.providers.recorded_server import recorded_server
 
 from agentic_backend.agents.models.chat_models import build_model
@@ -269,7 +270,8 @@ async def test_an_event_of_messages_of_any_form_becomes_the_same(odd: Any) -> No
     ],
     ids=lambda odd: repr(odd[:50]),
 )
-@pytest.mark.parametrize("length", [1_000_000, 11])
+# Uncut, the recorded streams are read as well.
+@pytest.mark.parametrize("length", [11, further(1_000_000)])
 async def test_lines_of_any_form_are_read_equally(odd: bytes, length: int) -> None:
     whole = sent(chunk({"content": "before"})) + odd + sent(chunk({"content": "after"})) + DONE
     length = max(length, len(whole) // 2_000)
@@ -286,7 +288,8 @@ async def test_a_silent_stream_fails_equally(api: str, then_every_s: tuple[bytes
     """What brings no event breaks no silence, and the wait for the first event is one too."""
     packets = [event + b"\n\n" for event in RECORDED[api].split(b"\n\n")[:events]]
     async with recorded_server(packets, then_every_s=then_every_s) as url:
-        ordinary, fast = [await outcome(model(api, url, fast=fast, stream_chunk_timeout=0.5)) for fast in (False, True)]
+        ways = [outcome(model(api, url, fast=fast, stream_chunk_timeout=0.5)) for fast in (False, True)]
+        ordinary, fast = await asyncio.gather(*ways)
     assert repr(fast) == repr(ordinary)
     assert fast[1] is not None and fast[1][0] is StreamChunkTimeoutError
 

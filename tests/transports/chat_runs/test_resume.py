@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from services.mongodb import further_on_mongodb
 from support.chat_client import PATIENCE_S
 from support.fault_agents import notes
 from support.recorded_agents import eventually
@@ -79,6 +80,7 @@ async def test_a_run_whose_server_goes_is_resumed_under_its_name(opened: Opened,
         assert (again["status"], text_of_run(again["events"])) == ("succeeded", "1 2 3")
 
 
+@further_on_mongodb("store_url")
 async def test_a_run_without_a_name_has_that_of_its_first_exchange(opened: Opened, tmp_path: Path) -> None:
     run_id = (await interrupted(opened, tmp_path))[-1]["runId"]
     async with opened() as client:
@@ -89,6 +91,7 @@ async def test_a_run_without_a_name_has_that_of_its_first_exchange(opened: Opene
         assert len(notes(tmp_path)) == 3, "of those who resume at once, one does"
 
 
+@further_on_mongodb("store_url")
 async def test_a_later_ask_gives_up_what_could_have_gone_on(opened: Opened, tmp_path: Path) -> None:
     [*_, done] = await interrupted(opened, tmp_path, runId="work")
     async with opened() as client:
@@ -162,9 +165,11 @@ async def test_a_refused_call_says_why(ann: httpx.AsyncClient, body: Event) -> N
     assert (response.status_code, run_error(response)["code"]) == (400, "bad_frame")
 
 
-async def test_of_a_large_run_a_list_has_the_first_events_and_the_last(ann: httpx.AsyncClient) -> None:
-    # A word of five digits and a space, more than a megabyte of them.
-    await run(ann, "note a | words 190000 0", agentId="scripted", runId="large")
+async def test_of_a_large_run_a_list_has_the_first_events_and_the_last(
+    ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentic_backend.transports.chat_runs.following._LISTED_BYTES", 8_192)
+    await run(ann, "note a | words 2000 0", agentId="scripted", runId="large")
     answer = await post(ann, RESUME, runId="large")
     assert answer["cut"] is True and answer["status"] == "succeeded"
     assert [event["name"] for event in only(answer["events"], "tool_end")] == ["note"]

@@ -4,7 +4,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.run_client import CHAT, only, run, run_error, run_events, text_of_run
+from support.run_client import CHAT, only, run, run_client, run_error, run_events, text_of_run
+from support.running_server import RunningServer
 
 
 async def test_a_run_tells_its_progress_its_text_its_tools_and_its_end(ann: httpx.AsyncClient) -> None:
@@ -121,10 +122,12 @@ async def test_a_question_of_a_graph_says_where_it_can_be_answered(ann: httpx.As
         ({"message": "a" * 300_000}, 413, "message_too_large", "message"),
     ],
 )
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_refused_run_says_why(
-    ann: httpx.AsyncClient, body: dict[str, Any], status: int, code: str, named: str
+    shared_server: RunningServer, body: dict[str, Any], status: int, code: str, named: str
 ) -> None:
-    response = await ann.post(CHAT, json=body)
+    async with run_client(shared_server.address, "dev:ann") as ann:
+        response = await ann.post(CHAT, json=body)
     error = run_error(response)
     assert (response.status_code, error["type"], error["code"]) == (status, "runtime", code)
     assert named in error["message"]

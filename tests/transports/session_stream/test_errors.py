@@ -74,10 +74,11 @@ def test_every_error_has_a_category(error: type[AgenticError]) -> None:
         ("POST", "/sessions/{id}/complete", {"force": True}, 400, "validation", "force: unknown field"),
     ],
 )
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_is_wrong_with_a_request_is_told_by_field(
-    server: RunningServer, method: str, path: str, body: Any, status: int, category: str, names: str
+    shared_server: RunningServer, method: str, path: str, body: Any, status: int, category: str, names: str
 ) -> None:
-    async with tool_client(server) as http:
+    async with tool_client(shared_server) as http:
         session_id = await opened(http, "echo")
         response = await http.request(method, path.format(id=session_id), json=body)
         error = response.json()
@@ -87,29 +88,33 @@ async def test_what_is_wrong_with_a_request_is_told_by_field(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'"text"', b"{" * 100_000])
-async def test_a_body_that_is_no_json_is_refused(server: RunningServer, content: bytes) -> None:
-    async with tool_client(server) as http:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_body_that_is_no_json_is_refused(shared_server: RunningServer, content: bytes) -> None:
+    async with tool_client(shared_server) as http:
         response = await http.post("/sessions", content=content, headers={"content-type": "application/json"})
         assert (response.status_code, response.json()["category"]) == (400, "validation")
 
 
 @pytest.mark.parametrize("header", ["Bearer", "Basic eDp5", "Bearer nobody's"])
-async def test_who_is_not_signed_in_is_told_so_in_this_doors_form(server: RunningServer, header: str) -> None:
-    async with tool_client(server) as http:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_who_is_not_signed_in_is_told_so_in_this_doors_form(shared_server: RunningServer, header: str) -> None:
+    async with tool_client(shared_server) as http:
         response = await http.get("/sessions", headers={"Authorization": header})
         assert (response.status_code, response.json()["category"]) == (401, "authorization")
         assert response.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_method_that_a_path_does_not_have_is_refused_in_this_doors_form(server: RunningServer) -> None:
-    async with tool_client(server) as http:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_method_that_a_path_does_not_have_is_refused_in_this_doors_form(shared_server: RunningServer) -> None:
+    async with tool_client(shared_server) as http:
         response = await http.delete("/sessions/s/messages")
         assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD, POST")
         assert (response.json()["category"], response.json()["code"]) == ("not_found", "method_not_allowed")
 
 
-async def test_null_is_the_same_as_an_absent_field(server: RunningServer) -> None:
-    async with tool_client(server) as http:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_null_is_the_same_as_an_absent_field(shared_server: RunningServer) -> None:
+    async with tool_client(shared_server) as http:
         session_id = await opened(http, "echo", assignmentId=None, submissionId=None)
         assert (await sent(http, session_id, "hello", onDisconnect=None))[-1]["type"] == "done"
 

@@ -15,6 +15,12 @@ from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 from support.tool_sessions import answer_in, conversation, history, opened, sending, sent, tool_client
 
+from agentic_backend.protocol.messages import Channel, ExchangeStatus, Role, TokenUsage
+from agentic_backend.protocol.parts import TextPart
+from agentic_backend.stores.base import ExchangeEnd, Fence, Store
+from agentic_backend.stores.records import MessageDraft
+from tests.stores.samples import an_exchange, question
+
 POLICIES = {"assignments": {"essay": {"limits": {"max_messages": 1}}, "closed": {"access": {"roles": ["teacher"]}}}}
 
 
@@ -146,11 +152,19 @@ async def test_the_history_is_by_seq_and_has_what_tools_did(server: RunningServe
         assert await history(http, session_id, afterSeq=3) == []
 
 
-async def test_a_long_history_comes_whole(server: RunningServer) -> None:
-    async with tool_client(server) as http, chat(server.address) as client:
+async def test_a_long_history_comes_whole(server: RunningServer, store: Store) -> None:
+    async with tool_client(server) as http:
         session_id = await opened(http, "echo")
-        for number in range(110):
-            await client.ask(str(number), session_id=session_id)
+        session = await store.get_session(session_id)
+        assert session is not None
+        exchange = an_exchange(session, owner="another")
+        written = await store.begin_exchange(exchange, question())
+        fence = Fence(session_id, exchange.id, written.session.next_rank, exchange.owner)
+        answers = [
+            MessageDraft(role=Role.ASSISTANT, channel=Channel.FINAL, parts=[TextPart(text=str(number))])
+            for number in range(219)
+        ]
+        await store.append(fence, answers, ExchangeEnd(status=ExchangeStatus.OK, usage=TokenUsage(), last_seq=9))
         messages = await history(http, session_id)
         assert [message["seq"] for message in messages] == list(range(220))
         assert [message["seq"] for message in await history(http, session_id, limit=205)] == list(range(205))

@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 from graphs.catalog import AGENTS, GRAPHS
 from support.chat_client import ChatClient, chat, check_exchange, final_text
+from support.further_cases import further
 from support.running_server import RunningServer, running_server
 
 every_graph = pytest.mark.parametrize("agent_id", GRAPHS)
+# One of each make: tools, models and graphs beside or within one another, a state of its own, a node that blocks.
+MAKES = [
+    *("parallel-tools", "parallel-models", "nested-private", "supervisor-last-message", "swarm", "deep-agent"),
+    *("own-state", "blocking"),
+]
+each_make = pytest.mark.parametrize("agent_id", [name if name in MAKES else further(name) for name in GRAPHS])
 
 
 async def tell_name(client: ChatClient, agent_id: str, name: str) -> str:
@@ -51,7 +58,7 @@ async def test_memory_goes_on_and_survives_an_eviction_and_a_restart(tmp_path: P
         await knows_name(client, session_id, "Zorblax")
 
 
-@every_graph
+@each_make
 async def test_after_a_stop_in_the_middle_the_session_goes_on(server: RunningServer, agent_id: str) -> None:
     async with chat(server.address) as client:
         session_id = await tell_name(client, agent_id, "Zorblax")
@@ -65,7 +72,7 @@ async def test_after_a_stop_in_the_middle_the_session_goes_on(server: RunningSer
         await knows_name(client, session_id, "Zorblax")
 
 
-@every_graph
+@each_make
 async def test_people_who_talk_at_the_same_time_never_hear_each_other(server: RunningServer, agent_id: str) -> None:
     async def talk(name: str) -> None:
         async with chat(server.address) as client:

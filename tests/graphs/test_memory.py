@@ -9,6 +9,7 @@ import pytest
 from graphs.memory_graphs import GRAPHS
 from graphs.talk import ask
 from support.chat_client import chat, final_text, text_of
+from support.further_cases import further
 from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 
@@ -17,6 +18,17 @@ AGENTS: list[dict[str, Any]] = [
     for name in [*GRAPHS, "subgraph", "summing", "pausing", "hanging", "failing"]
 ]
 WAYS = ["warm", "evicted", "restarted"]
+# After an eviction as after a restart, it is given what was stored.
+every_way = pytest.mark.parametrize("way", ["warm", "evicted", further("restarted")])
+
+
+def each_in_one_way(graphs: list[str]) -> list[Any]:
+    """Each graph is given what was stored; the first also what the agent still has, and on a new server."""
+    return [
+        (pytest.param if way == "evicted" or graph == graphs[0] else further)(graph, way)
+        for graph in graphs
+        for way in WAYS
+    ]
 
 
 class Talk:
@@ -65,8 +77,7 @@ class Talk:
             return [text_of(message) for message in await messages_of(client, self.session_id)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("agent_id", GRAPHS)
+@pytest.mark.parametrize(("agent_id", "way"), each_in_one_way(GRAPHS))
 async def test_what_a_graph_forgets_is_forgotten(tmp_path: Path, agent_id: str, way: str) -> None:
     async with Talk(tmp_path, agent_id, way).open() as talk:
         await talk.say("my pin is 4711")
@@ -80,8 +91,7 @@ async def test_what_a_graph_forgets_is_forgotten(tmp_path: Path, agent_id: str, 
         assert await talk.say("tell") == "(human: trim | ai: did trim | human: tell)"
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("agent_id", [*GRAPHS, "subgraph"])
+@pytest.mark.parametrize(("agent_id", "way"), each_in_one_way([*GRAPHS, "subgraph"]))
 async def test_what_a_graph_adds_is_there_again_and_no_answer(tmp_path: Path, agent_id: str, way: str) -> None:
     async with Talk(tmp_path, agent_id, way).open() as talk:
         assert await talk.say("note") == "did note"
@@ -94,7 +104,7 @@ async def test_what_a_graph_adds_is_there_again_and_no_answer(tmp_path: Path, ag
         ]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every_way
 async def test_a_list_that_only_grows_has_nothing_twice(tmp_path: Path, way: str) -> None:
     async with Talk(tmp_path, "summing", way).open() as talk:
         await talk.say("one")
@@ -102,7 +112,7 @@ async def test_a_list_that_only_grows_has_nothing_twice(tmp_path: Path, way: str
         assert await talk.say("tell") == "(human: one | ai: did one | human: two | ai: did two | human: tell)"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every_way
 async def test_artifacts_and_content_blocks_stay(tmp_path: Path, way: str) -> None:
     async with Talk(tmp_path, "adds", way).open() as talk:
         await talk.say("dig")
@@ -118,7 +128,7 @@ async def test_a_call_that_got_no_result_has_one_next_time(tmp_path: Path) -> No
     assert given == "(human: dangle | ai: dangling | tool: The tool gave no result. | human: tell)"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every_way
 async def test_an_exchange_that_fails_changes_nothing_of_what_was_left(tmp_path: Path, way: str) -> None:
     """What it has told people is given to the graph, and nothing that its graph did to its messages counts."""
     async with Talk(tmp_path, "adds", way).open() as talk:
@@ -130,7 +140,7 @@ async def test_an_exchange_that_fails_changes_nothing_of_what_was_left(tmp_path:
         assert await talk.say("tell") == f"({given} | human: tell | ai: ({given} | human: tell) | human: tell)"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every_way
 async def test_what_a_step_removed_is_there_again_if_a_later_one_fails(tmp_path: Path, way: str) -> None:
     async with Talk(tmp_path, "failing", way).open() as talk:
         await talk.say("my pin is 4711")
@@ -140,7 +150,7 @@ async def test_what_a_step_removed_is_there_again_if_a_later_one_fails(tmp_path:
         )
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every_way
 async def test_what_another_agent_said_meanwhile_follows_what_was_left(tmp_path: Path, way: str) -> None:
     async with Talk(tmp_path, "adds", way).open() as talk:
         await talk.say("my pin is 4711")
@@ -151,7 +161,7 @@ async def test_what_another_agent_said_meanwhile_follows_what_was_left(tmp_path:
         )
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every_way
 async def test_the_window_is_an_upper_bound_that_leaves_what_the_graph_put_in_front(tmp_path: Path, way: str) -> None:
     async with Talk(tmp_path, "adds", way, history_exchanges=2).open() as talk:
         await talk.say("brief")

@@ -7,6 +7,8 @@ import pytest
 from support.providers.model_server import ModelServer, model_server
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.agents.models import stream_retry
+
 KEY = "sk-of-the-tests-0123456789abcdef"
 
 # With tools, OpenAI's newer models are asked in another form than its older ones.
@@ -15,6 +17,14 @@ MODELS = {
     "responses": "openai:gpt-6.1-terra",
     "anthropic": "anthropic:claude-sonnet-5-5",
 }
+
+
+@pytest.fixture(autouse=True)
+def tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each package has delays of its own."""
+    monkeypatch.setattr(stream_retry, "_FIRST_RETRY_S", 0.02)
+    for package in ("openai", "anthropic"):
+        monkeypatch.setattr(f"{package}._base_client.INITIAL_RETRY_DELAY", 0.02)
 
 
 @pytest.fixture(params=MODELS)

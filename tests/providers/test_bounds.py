@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
+from support.further_cases import each_once
 from support.providers.hostile import hostile_provider
 from support.providers.model_server import ModelServer
 from support.providers.reply import Reply
@@ -34,11 +35,10 @@ async def answer(model: BaseChatModel, way: str, message: str = "hello") -> int:
     return sum([len(chunk.text) async for chunk in model.astream(message)])
 
 
-WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+WAYS = ["invoke", "ainvoke", "stream", "astream"]
 
 
-@WAYS
-@pytest.mark.parametrize("use_responses_api", [False, True])
+@pytest.mark.parametrize(("way", "use_responses_api"), each_once(WAYS, [False, True]))
 async def test_no_more_is_read_at_once_than_16_mib(provider: ModelServer, way: str, use_responses_api: bool) -> None:
     model = openai_model(use_responses_api=use_responses_api)
     provider.reply = lambda messages: Reply("w" * (LONGEST - SOME))
@@ -49,7 +49,7 @@ async def test_no_more_is_read_at_once_than_16_mib(provider: ModelServer, way: s
     assert TOLD in _told(refusal.value)
 
 
-@WAYS
+@pytest.mark.parametrize("way", WAYS)
 async def test_no_more_objects_are_made_at_once_than_10_000(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests-0123456789abcdef")
     async with hostile_provider() as url:

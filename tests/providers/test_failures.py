@@ -1,9 +1,12 @@
 """What comes of a provider that fails as it is told."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
+from providers.conftest import MODELS
 from support.chat_client import ChatClient, Event, chat, check_exchange, final_text, text_of
+from support.further_cases import each_once
 from support.providers.model_server import ModelServer
 from support.providers.reply import Reply
 from support.recorded_agents import eventually
@@ -11,8 +14,11 @@ from support.running_server import RunningServer, running_server
 
 
 @pytest.mark.parametrize(
-    ("status", "attempts", "code"),
-    [(500, 3, "model_error"), (429, 3, "model_error"), (400, 1, "model_error"), (401, 1, "model_refused_key")],
+    ("status", "attempts", "code", "model"),
+    each_once(
+        [(500, 3, "model_error"), (429, 3, "model_error"), (400, 1, "model_error"), (401, 1, "model_refused_key")],
+        MODELS.values(),
+    ),
 )
 async def test_an_error_of_the_provider_is_typed_and_quotes_neither_key_nor_request(
     provider: ModelServer, server: RunningServer, status: int, attempts: int, code: str
@@ -30,16 +36,26 @@ async def test_an_error_of_the_provider_is_typed_and_quotes_neither_key_nor_requ
 
 
 @pytest.mark.parametrize(
-    "failure",
+    ("failure", "model"),
     [
-        Reply(status=429),
-        Reply(status=503),
-        Reply(cut_after=0),
-        Reply("never said", cut_before_words=0),
-        Reply("never said", cut_before_words=1),
-        Reply("never said", error_after=0),
+        # The providers' packages try again.
+        *each_once([Reply(status=429), Reply(status=503), Reply(cut_after=0)], MODELS.values()),
+        *product(
+            [
+                Reply("never said", cut_before_words=0),
+                Reply("never said", cut_before_words=1),
+                Reply("never said", error_after=0),
+            ],
+            MODELS.values(),
+        ),
     ],
-    ids=["429", "503", "connection", "after its head", "after what says nothing", "told within the response"],
+    ids=[
+        f"{failure}-{model}"
+        for failure, model in product(
+            ["429", "503", "connection", "after its head", "after what says nothing", "told within the response"],
+            MODELS,
+        )
+    ],
 )
 async def test_what_fails_before_the_first_token_is_tried_again(
     provider: ModelServer, server: RunningServer, failure: Reply
@@ -53,7 +69,11 @@ async def test_what_fails_before_the_first_token_is_tried_again(
     assert len(provider.asked) == 3
 
 
-@pytest.mark.parametrize("failure", [Reply(status=503), Reply("x", cut_before_words=0)], ids=["503", "after its head"])
+@pytest.mark.parametrize(
+    ("model", "failure"),
+    each_once(MODELS.values(), [Reply(status=503), Reply("x", cut_before_words=0)]),
+    ids=[f"{model}-{failure}" for model, failure in product(MODELS, ["503", "after its head"])],
+)
 async def test_how_often_it_is_tried_again_is_an_option_of_the_model(
     provider: ModelServer, model: str, tmp_path: Path, failure: Reply
 ) -> None:
@@ -64,7 +84,11 @@ async def test_how_often_it_is_tried_again_is_an_option_of_the_model(
     assert len(provider.asked) == 1
 
 
-@pytest.mark.parametrize("failure", [{"cut_after": 2}, {"error_after": 2}], ids=["connection", "told"])
+@pytest.mark.parametrize(
+    ("model", "failure"),
+    each_once(MODELS.values(), [{"cut_after": 2}, {"error_after": 2}]),
+    ids=[f"{model}-{failure}" for model, failure in product(MODELS, ["connection", "told"])],
+)
 async def test_a_stream_that_breaks_off_is_a_model_error_and_its_text_is_kept(
     provider: ModelServer, server: RunningServer, failure: dict[str, int]
 ) -> None:
@@ -81,7 +105,7 @@ async def test_a_stream_that_breaks_off_is_a_model_error_and_its_text_is_kept(
 
 # Long enough that nothing else is silent for so long, though the machine stands still for some seconds.
 @pytest.mark.parametrize("server", [4], indirect=True)
-@pytest.mark.parametrize("words", [0, 2])
+@pytest.mark.parametrize(("model", "words"), each_once(MODELS.values(), [0, 2]))
 async def test_silence_of_the_provider_is_a_model_timeout(
     provider: ModelServer, server: RunningServer, words: int
 ) -> None:

@@ -4,7 +4,9 @@ from itertools import count
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from providers.conftest import MODELS
 from support.chat_client import chat
+from support.further_cases import each_once
 from support.providers.model_server import ModelServer
 from support.providers.reply import Reply
 from support.rest_client import plain_http
@@ -35,8 +37,11 @@ async def test_a_call_has_its_provider_its_model_and_its_tokens(
 
 
 @pytest.mark.parametrize(
-    ("status", "error_type"),
-    [(401, "model_refused_key"), (400, "request_refused"), (404, "model_not_found"), (500, "server_error")],
+    ("status", "error_type", "model"),
+    each_once(
+        [(401, "model_refused_key"), (400, "request_refused"), (404, "model_not_found"), (500, "server_error")],
+        MODELS.values(),
+    ),
 )
 async def test_a_failed_call_has_one_of_the_known_types(
     server: RunningServer, provider: ModelServer, model: str, status: int, error_type: str

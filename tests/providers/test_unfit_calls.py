@@ -1,10 +1,13 @@
 """Calls that can't run, by real clients of providers: none runs, the model is told, and a run without progress ends."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from providers.conftest import MODELS
 from support.chat_client import chat, check_exchange, final_text
+from support.further_cases import each_once
 from support.providers.model_server import ModelServer
 from support.providers.reply import Reply, ToolUse, calls
 from support.running_server import RunningServer, running_server
@@ -25,9 +28,15 @@ def parts(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "first",
-    [*map(wrong, UNFIT), *(wrong(text, at_limit=True) for text in ('{"expression": "12', WHOLE, ""))],
-    ids=[*UNFIT, "cut", "cut after its end", "cut before its arguments"],
+    ("first", "model"),
+    [
+        *each_once(map(wrong, UNFIT), MODELS.values()),
+        *each_once([wrong(text, at_limit=True) for text in ('{"expression": "12', WHOLE, "")], MODELS.values()),
+    ],
+    ids=[
+        f"{first}-{model}"
+        for first, model in product([*UNFIT, "cut", "cut after its end", "cut before its arguments"], MODELS)
+    ],
 )
 async def test_the_model_is_told_and_may_try_again(provider: ModelServer, server: RunningServer, first: Reply) -> None:
     replies = iter([first, calls(calculate={"expression": "2*4"}), Reply("Eight.")])

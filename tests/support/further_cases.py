@@ -29,6 +29,20 @@ def all_but_first(*values: object) -> list[Any]:
     return [values[0], *(further(value) for value in values[1:])]
 
 
+def each_once(rows: Iterable[Any], columns: Iterable[Any]) -> list[Any]:
+    """All pairs, as parameters. The first row runs every time with each column, each other row with one, in turn."""
+    ways = list(columns)
+    return [
+        (pytest.param if at == 0 or at % len(ways) == place else further)(*_values(row), *_values(way))
+        for at, row in enumerate(rows)
+        for place, way in enumerate(ways)
+    ]
+
+
+def _values(one: Any) -> tuple[Any, ...]:
+    return one if isinstance(one, tuple) else (one,)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if LONG:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from services.mcp_echo import EchoServer, echo_server
+from services.mcp_echo import Echoes, EchoServer
 from services.mcp_echo_server import fingerprint
 from support.mcp_agents import PATIENCE_S, built, call, refused, told, tool_user
 from support.recorded_agents import context_of, exchange_token
@@ -41,10 +41,10 @@ async def test_a_server_that_is_told_nothing_gets_no_token(open_echo: EchoServer
 
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
-async def test_the_users_token_goes_where_the_settings_say_so(transport: str) -> None:
-    with echo_server(transport) as server:
-        async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
-            assert await told(agent, "whoami") == fingerprint("dev:ann")
+async def test_the_users_token_goes_where_the_settings_say_so(transport: str, echoes: Echoes) -> None:
+    server = echoes(transport)
+    async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
+        assert await told(agent, "whoami") == fingerprint("dev:ann")
 
 
 async def test_a_user_without_a_token_sends_none(open_echo: EchoServer) -> None:
@@ -142,7 +142,7 @@ async def test_a_users_token_that_is_refused_is_not_sent_again_and_again() -> No
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
 async def test_a_token_that_the_server_refuses_is_renewed_once_for_all_calls_in_the_same_session(
-    transport: str, caplog: pytest.LogCaptureFixture
+    transport: str, echoes: Echoes, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked: list[str] = []
 
@@ -151,16 +151,16 @@ async def test_a_token_that_the_server_refuses_is_renewed_once_for_all_calls_in_
         await asyncio.sleep(0.1)
         return Tokens("dev:ann:2", f"{refresh_token}+")
 
-    with echo_server(transport) as server:
-        agent = tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")
-        agent.runtime_context.tokens = UserTokens(refresh)
-        agent.runtime_context.tokens.offer(Tokens("dev:ann:1", "refresh"))
-        async with built(agent):
-            assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:1"), "1"]
-            agent.runtime_context.tokens.offer(Tokens("dev:over"))
-            callers = await asyncio.gather(*(told(agent, "whoami") for _ in range(5)))
-            assert callers == [fingerprint("dev:ann:2")] * 5
-            assert await told(agent, "count") == "2"
+    server = echoes(transport)
+    agent = tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")
+    agent.runtime_context.tokens = UserTokens(refresh)
+    agent.runtime_context.tokens.offer(Tokens("dev:ann:1", "refresh"))
+    async with built(agent):
+        assert [await told(agent, "whoami"), await told(agent, "count")] == [fingerprint("dev:ann:1"), "1"]
+        agent.runtime_context.tokens.offer(Tokens("dev:over"))
+        callers = await asyncio.gather(*(told(agent, "whoami") for _ in range(5)))
+        assert callers == [fingerprint("dev:ann:2")] * 5
+        assert await told(agent, "count") == "2"
     assert asked == ["refresh"]
     assert agent.runtime_context.refresh_token == "refresh+"
     assert "MCP session lost" not in caplog.text
@@ -269,42 +269,42 @@ async def test_a_server_that_refuses_the_operators_key_does_not_refuse_the_user(
 
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
-async def test_a_call_for_which_the_operators_key_is_refused_says_so(transport: str) -> None:
-    with echo_server(transport, "--open") as server:
-        async with built(tool_user({"echo": server.settings()})) as agent:
-            assert await told(agent, "count") == "1"
-            await told(agent, "refuse_next", status=403)
-            assert await refused(agent, "count") == "The MCP server 'echo' refused the server's credentials."
-            assert await told(agent, "count") == "2", "it is the same session still"
+async def test_a_call_for_which_the_operators_key_is_refused_says_so(transport: str, echoes: Echoes) -> None:
+    server = echoes(transport, "--open")
+    async with built(tool_user({"echo": server.settings()})) as agent:
+        assert await told(agent, "count") == "1"
+        await told(agent, "refuse_next", status=403)
+        assert await refused(agent, "count") == "The MCP server 'echo' refused the server's credentials."
+        assert await told(agent, "count") == "2", "it is the same session still"
 
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
 async def test_a_refused_answer_to_the_servers_ping_leaves_the_session(
-    transport: str, caplog: pytest.LogCaptureFixture
+    transport: str, echoes: Echoes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with echo_server(transport) as server:
-        async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
-            assert await told(agent, "count") == "1"
-            assert await told(agent, "refuse_a_pong", status=401) == "no answer"
-            assert await told(agent, "count") == "2", "it is the same session still"
+    server = echoes(transport)
+    async with built(tool_user({"echo": server.settings(**USER_TOKEN)}, token="dev:ann")) as agent:
+        assert await told(agent, "count") == "1"
+        assert await told(agent, "refuse_a_pong", status=401) == "no answer"
+        assert await told(agent, "count") == "2", "it is the same session still"
     assert "MCP session lost" not in caplog.text
 
 
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
 async def test_a_token_that_ends_in_mid_run_fails_the_call_and_a_new_one_helps(
-    transport: str, caplog: pytest.LogCaptureFixture
+    transport: str, echoes: Echoes, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[bool] = []
-    with echo_server(transport) as server:
-        servers = {"echo": server.settings(**USER_TOKEN)}
-        async with built(tool_user(servers, token="dev:ann", observe=lambda _, up: seen.append(up))) as agent:
-            assert await told(agent, "count") == "1"
-            agent.runtime_context.tokens.offer(Tokens("dev:over"))
-            for _ in range(2):
-                assert await refused(agent, "whoami") == "The MCP server 'echo' refused the user."
-            agent.runtime_context.tokens.offer(Tokens("dev:ann:2"))
-            assert await told(agent, "whoami") == fingerprint("dev:ann:2")
-            assert await told(agent, "count") == "2", "it is the same session still"
+    server = echoes(transport)
+    servers = {"echo": server.settings(**USER_TOKEN)}
+    async with built(tool_user(servers, token="dev:ann", observe=lambda _, up: seen.append(up))) as agent:
+        assert await told(agent, "count") == "1"
+        agent.runtime_context.tokens.offer(Tokens("dev:over"))
+        for _ in range(2):
+            assert await refused(agent, "whoami") == "The MCP server 'echo' refused the user."
+        agent.runtime_context.tokens.offer(Tokens("dev:ann:2"))
+        assert await told(agent, "whoami") == fingerprint("dev:ann:2")
+        assert await told(agent, "count") == "2", "it is the same session still"
     assert "MCP session lost" not in caplog.text
     assert False not in seen, "the server is up all the time"
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langgraph.graph import MessagesState
 from services.mcp_hostile import TRANSPORTS, hostile_server
+from support.further_cases import each_once
 from support.mcp_agents import ToolUser, built, call, one_node, refused, told, tool_user, tools_of
 
 from agentic_backend.errors import AgentUnavailable
@@ -31,6 +32,12 @@ CUT = {
 @pytest.fixture(scope="module", params=TRANSPORTS)
 def settings(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     with hostile_server(request.param) as settings:
+        yield settings
+
+
+@pytest.fixture(scope="module")
+def over_http() -> Iterator[dict[str, Any]]:
+    with hostile_server("streamable_http") as settings:
         yield settings
 
 
@@ -93,12 +100,13 @@ async def test_an_answer_that_trickles_without_end_is_given_up(settings: dict[st
         ("redirect", 0, "is not available"),
     ],
 )
-async def test_a_response_that_is_no_answer_fails_the_call(name: str, value: int, says: str) -> None:
-    with hostile_server("streamable_http") as settings:
-        async with built(tool_user({"hostile": settings})) as agent:
-            assert says in await refused(agent, name, value=str(value))
-            while (await call(agent, "blocks", value="1")).text != "b":
-                await asyncio.sleep(0.1)
+async def test_a_response_that_is_no_answer_fails_the_call(
+    over_http: dict[str, Any], name: str, value: int, says: str
+) -> None:
+    async with built(tool_user({"hostile": over_http})) as agent:
+        assert says in await refused(agent, name, value=str(value))
+        while (await call(agent, "blocks", value="1")).text != "b":
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("listing", ["large_schema", "long_name", "no_end"])
@@ -117,8 +125,7 @@ async def test_a_long_description_is_cut() -> None:
             assert max(len(tool.description) for tool in agent.mcp.get_tools()) == 8_192
 
 
-@pytest.mark.parametrize("listing", ["many", "huge_schema"])
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(("transport", "listing"), each_once(TRANSPORTS, ["many", "huge_schema"]))
 async def test_a_list_of_tools_that_is_too_long_to_be_read_leaves_the_server_out(transport: str, listing: str) -> None:
     with hostile_server(transport, listing) as settings:
         agent = tool_user({"hostile": settings})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import ToolMessage
-from services.mcp_echo import EchoServer, echo_over_stdio, echo_server
+from services.mcp_echo import Echoes, EchoServer, echo_over_stdio, echo_server
 from services.mcp_raw import raw_server
 from support.mcp_agents import PATIENCE_S, ToolUser, built, call, refused, told, tool_user
 from support.recorded_agents import eventually
@@ -37,20 +37,17 @@ async def test_arguments_that_the_tool_does_not_take_fail(open_echo: EchoServer)
 
 
 @pytest.mark.parametrize("unsendable", ["half \ud83d a character", reduce(lambda inner, _: [inner], range(300), "x")])
-@pytest.mark.parametrize("transport", ["stdio", "streamable_http", "sse"])
-async def test_arguments_that_cant_be_sent_fail_alone(transport: str, unsendable: Any) -> None:
+async def test_arguments_that_cant_be_sent_fail_alone(shared_echo_settings: dict[str, Any], unsendable: Any) -> None:
     """Other calls run in the same session, those of other users too where they share it."""
-    with echo_server("sse" if transport == "sse" else "streamable_http", "--open") as server:
-        settings = echo_over_stdio() if transport == "stdio" else server.settings()
-        async with built(tool_user({"echo": settings})) as agent:
-            assert await told(agent, "count") == "1"
-            running = asyncio.create_task(call(agent, "hang"))
-            await asyncio.sleep(0.2)
-            assert await refused(agent, "echo", text=unsendable) == UNSENDABLE
-            assert await told(agent, "count") == "2"
-            assert not running.done()
-            running.cancel()
-            await asyncio.wait({running})
+    async with built(tool_user({"echo": shared_echo_settings})) as agent:
+        assert await told(agent, "count") == "1"
+        running = asyncio.create_task(call(agent, "hang"))
+        await asyncio.sleep(0.2)
+        assert await refused(agent, "echo", text=unsendable) == UNSENDABLE
+        assert await told(agent, "count") == "2"
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait({running})
 
 
 async def test_the_agent_goes_on_after_a_failed_tool(open_echo: EchoServer) -> None:
@@ -128,33 +125,31 @@ async def test_a_server_that_was_restarted_between_two_calls_is_found_again() ->
 @pytest.mark.parametrize("transport", ["streamable_http", "sse"])
 @pytest.mark.parametrize("status", [404, 500])
 async def test_a_call_that_cant_be_sent_fails_at_once_and_the_session_is_opened_again(
-    transport: str, status: int
+    transport: str, status: int, echoes: Echoes
 ) -> None:
-    with echo_server(transport, "--open") as server:
-        async with built(tool_user({"echo": server.settings(tool_timeout_s=2 * PATIENCE_S)})) as agent:
-            await told(agent, "refuse_next", status=status)
-            assert await refused(agent, "count") == AWAY
-            await recovered(agent)
-            assert await told(agent, "count") == "1"
+    settings = echoes(transport, "--open").settings(tool_timeout_s=2 * PATIENCE_S)
+    async with built(tool_user({"echo": settings})) as agent:
+        await told(agent, "refuse_next", status=status)
+        assert await refused(agent, "count") == AWAY
+        await recovered(agent)
+        assert await told(agent, "count") == "1"
 
 
-async def test_a_redirect_on_the_same_host_is_followed() -> None:
-    with echo_server("streamable_http", "--open") as server:
-        # As Starlette's routes and mounts answer, with 307.
-        settings = server.settings(url=f"{server.settings()['url']}/")
-        async with built(tool_user({"echo": settings})) as agent:
-            assert await told(agent, "count") == "1"
-            assert await told(agent, "count") == "2"
+async def test_a_redirect_on_the_same_host_is_followed(open_echo: EchoServer) -> None:
+    # As Starlette's routes and mounts answer, with 307.
+    settings = open_echo.settings(url=f"{open_echo.settings()['url']}/")
+    async with built(tool_user({"echo": settings})) as agent:
+        assert await told(agent, "count") == "1"
+        assert await told(agent, "count") == "2"
 
 
-async def test_a_session_that_can_send_nothing_more_is_opened_again() -> None:
-    with echo_server("sse", "--open") as server:
-        async with built(tool_user({"echo": server.settings(tool_timeout_s=1)})) as agent:
-            # A redirect to nowhere.
-            await told(agent, "refuse_next", status=302)
-            assert await refused(agent, "count") == "The tool did not end within 1 seconds."
-            await recovered(agent)
-            assert await told(agent, "count") == "1"
+async def test_a_session_that_can_send_nothing_more_is_opened_again(echoes: Echoes) -> None:
+    async with built(tool_user({"echo": echoes("sse", "--open").settings(tool_timeout_s=1)})) as agent:
+        # A redirect to nowhere.
+        await told(agent, "refuse_next", status=302)
+        assert await refused(agent, "count") == "The tool did not end within 1 seconds."
+        await recovered(agent)
+        assert await told(agent, "count") == "1"
 
 
 async def test_a_call_in_a_new_session_lists_no_tools() -> None:

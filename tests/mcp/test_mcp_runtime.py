@@ -19,14 +19,14 @@ from agentic_backend.streaming.transcode.updates import messages_in
 from agentic_backend.testing import Call, ScriptedModel
 
 
-async def test_tools_of_a_server_are_called_over_every_transport(echo_settings: dict[str, Any]) -> None:
-    async with built(tool_user({"echo": echo_settings})) as agent:
+async def test_tools_of_a_server_are_called_over_every_transport(shared_echo_settings: dict[str, Any]) -> None:
+    async with built(tool_user({"echo": shared_echo_settings})) as agent:
         assert {"echo", "count", "whoami"} <= set(tools_of(agent))
         assert await told(agent, "echo", text="hello") == "hello"
 
 
-async def test_a_session_lasts_from_call_to_call(echo_settings: dict[str, Any]) -> None:
-    async with built(tool_user({"echo": echo_settings})) as agent:
+async def test_a_session_lasts_from_call_to_call(shared_echo_settings: dict[str, Any]) -> None:
+    async with built(tool_user({"echo": shared_echo_settings})) as agent:
         assert [await told(agent, "count") for _ in range(3)] == ["1", "2", "3"]
 
 

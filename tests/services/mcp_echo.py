@@ -1,7 +1,7 @@
 """Starts mcp_echo_server as a separate process: over HTTP for all clients of its port, over stdio for each session."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ class EchoServer(Program):
         """The settings for connecting to it."""
         path = "sse" if self.transport == "sse" else "mcp"
         return {"transport": self.transport, "url": f"http://127.0.0.1:{self.port}/{path}", **settings}
+
+
+Echoes = Callable[..., EchoServer]
 
 
 @contextmanager

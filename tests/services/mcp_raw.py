@@ -1,7 +1,8 @@
 """An MCP server over stdio that sends the answers given by a test, valid or not.
 
 If a test gives it tools of these names: `heard` tells the requests to the process, one per line, a call with its tool's
-name; `exit` ends the process.
+name; `exit` ends the process; `process_id` tells its id; `count` counts up; `hang` gets no answer. It starts at
+once, as it needs no package.
 """
 
 import json
@@ -9,9 +10,9 @@ import sys
 from typing import Any
 
 _PROGRAM = """
-import json, sys
+import json, os, sys
 pages, result = json.loads(sys.argv[1])
-heard = []
+heard, counted = [], 0
 for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request:
@@ -26,8 +27,12 @@ for line in sys.stdin:
         said = {"tools": pages[page]} | ({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})
     elif asked.get("name") == "exit":
         sys.exit()
-    elif asked.get("name") == "heard":
-        said = {"content": [{"type": "text", "text": "\\n".join(heard)}]}
+    elif asked.get("name") == "hang":
+        continue
+    elif asked.get("name") in ("heard", "process_id", "count"):
+        counted += asked["name"] == "count"
+        texts = {"heard": "\\n".join(heard), "process_id": str(os.getpid()), "count": str(counted)}
+        said = {"content": [{"type": "text", "text": texts[asked["name"]]}]}
     else:
         said = result
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": said}), flush=True)

@@ -1,13 +1,18 @@
 """Keycloak itself: its tokens, its answers, and what goes on while it is away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from services.keycloak import BRIEF_CLIENT, CLIENT, SERVER_CLIENT, SERVER_SECRET, Keycloak
 from support.chat_client import PATIENCE_S
+from support.faulty_line import faulty_line
+from support.further_cases import further
 
 from agentic_backend.auth.jwks import ASK_AGAIN_S
 from agentic_backend.auth.keycloak import KeycloakAuthenticator, keycloak_authenticator
@@ -17,15 +22,32 @@ from agentic_backend.errors import AuthUnavailable, Unauthenticated
 pytestmark = [pytest.mark.keycloak, pytest.mark.timeout(300, func_only=True)]
 
 
-@pytest.fixture
-def own_keycloak(tmp_path: Path) -> Iterator[Keycloak]:
-    """One to stop: others may need the session's at any time."""
-    own = Keycloak(tmp_path)
+@dataclass(frozen=True)
+class OwnKeycloak:
+    """One that a test may stop and start: others may need the session's at any time."""
+
+    keycloak: Keycloak
+    stop: Callable[[], Awaitable[None]]
+    start: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def behind_a_line(keycloak: Keycloak) -> AsyncIterator[OwnKeycloak]:
+    """The session's, which nobody reaches at the line's port, neither its users nor the server, while it is stopped."""
+    async with faulty_line(keycloak.port) as line:
+        reached = copy(keycloak)
+        reached.port = line.port
+        yield OwnKeycloak(reached, line.close, line.open)
+
+
+@asynccontextmanager
+async def in_a_process_of_its_own(directory: Path) -> AsyncIterator[OwnKeycloak]:
+    own = await asyncio.to_thread(Keycloak, directory)
     try:
-        own.start()
-        yield own
+        await asyncio.to_thread(own.start)
+        yield OwnKeycloak(own, partial(asyncio.to_thread, own.stop), partial(asyncio.to_thread, own.start))
     finally:
-        own.stop()
+        await asyncio.to_thread(own.stop)
 
 
 @asynccontextmanager
@@ -104,12 +126,20 @@ async def test_tokens_are_exchanged_for_those_of_another_service(keycloak: Keycl
             await authenticator.exchange(token, "agentic-tools")
 
 
-async def test_known_keys_go_on_working_while_keycloak_is_stopped(own_keycloak: Keycloak) -> None:
-    keycloak = own_keycloak
+@pytest.mark.parametrize("is_process", [False, further(True)], ids=["line", "process"])
+async def test_known_keys_go_on_working_while_keycloak_is_stopped(
+    keycloak: Keycloak, tmp_path: Path, is_process: bool
+) -> None:
+    async with in_a_process_of_its_own(tmp_path) if is_process else behind_a_line(keycloak) as own:
+        await _known_keys_go_on_working(own)
+
+
+async def _known_keys_go_on_working(own: OwnKeycloak) -> None:
+    keycloak = own.keycloak
     alice, bob = await keycloak.sign_in("alice"), await keycloak.sign_in("bob")
     async with opened(keycloak) as authenticator:
         alice_id = (await authenticator.authenticate(alice["access_token"])).id
-        await asyncio.to_thread(keycloak.stop)
+        await own.stop()
         assert authenticator.ready
         assert (await authenticator.authenticate(alice["access_token"])).name == "alice"
         assert (await authenticator.authenticate(bob["access_token"])).name == "bob"
@@ -119,7 +149,7 @@ async def test_known_keys_go_on_working_while_keycloak_is_stopped(own_keycloak: 
             assert not started_meanwhile.ready
             with pytest.raises(AuthUnavailable):
                 await started_meanwhile.authenticate(alice["access_token"])
-            await asyncio.to_thread(keycloak.start)
+            await own.start()
             async with asyncio.timeout(ASK_AGAIN_S + PATIENCE_S):
                 while not started_meanwhile.ready:
                     await asyncio.sleep(0.1)

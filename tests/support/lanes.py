@@ -83,7 +83,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 _NEEDS = {
     **dict.fromkeys(["redis", "own_redis"], "redis"),
-    **dict.fromkeys(["keycloak", "own_keycloak"], "keycloak"),
+    "keycloak": "keycloak",
     **dict.fromkeys(["mongo_java", "ferretdb", "own_ferretdb"], "mongodb"),
     "browser": "chromium",
 }

@@ -6,6 +6,7 @@ import pytest
 from graphs.asking_at_once import begin, begun
 from graphs.deciding import answer, decide, entries, requests, said, waiting
 from support.chat_client import ChatClient, Event, chat
+from support.further_cases import each_once
 from support.running_server import running_server
 
 TOOLS = (
@@ -41,8 +42,7 @@ def names(event: Event) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("agent_id", [*TOOLS, *TASKS])
-@pytest.mark.parametrize("answered", ["BC", "CB"])
+@pytest.mark.parametrize(("agent_id", "answered"), each_once([*TOOLS, *TASKS], ["BC", "CB"]))
 async def test_what_asks_at_once_is_asked_at_once_and_gets_its_own_answers(
     client: ChatClient, agent_id: str, answered: str
 ) -> None:

@@ -9,6 +9,7 @@ from graphs.deciding import answer, decide, on, only, waiting
 from services.mcp_raw import raw_server
 from support.approval_agents import calls
 from support.chat_client import Event, chat, check_exchange
+from support.further_cases import each_once
 from support.rest_client import error_of, rest, sse_events
 from support.running_server import running_server
 
@@ -87,11 +88,17 @@ def dropping(**ends: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("action", ["approve", "reject", "edit"])
 @pytest.mark.parametrize(
-    "after",
-    [clerk(["dr*"], "other"), clerk(["x*"], "crm"), clerk([], "crm"), clerk(["dr*"], "other", "later")],
-    ids=["another tool", "not asked about", "nothing asked about", "renamed by a neighbour"],
+    ("after", "action"),
+    each_once(
+        [clerk(["dr*"], "other"), clerk(["x*"], "crm"), clerk([], "crm"), clerk(["dr*"], "other", "later")],
+        ["approve", "reject", "edit"],
+    ),
+    ids=[
+        f"{after}-{action}"
+        for after in ("another tool", "not asked about", "nothing asked about", "renamed by a neighbour")
+        for action in ("approve", "reject", "edit")
+    ],
 )
 async def test_a_decision_is_about_the_tool_that_was_asked_about(
     tmp_path: Path, after: list[dict[str, Any]], action: str

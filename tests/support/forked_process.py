@@ -47,13 +47,19 @@ class ForkedProcess:
         return self.returncode
 
 
-async def forked(arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> ForkedProcess:
-    """Run `python -m agentic_backend` with these arguments in a fork of a process that has imported it."""
+async def forked(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: int | None = None
+) -> ForkedProcess:
+    """Run `python -m agentic_backend` with these arguments in a fork of a process that has imported it.
+
+    `stdin` is a descriptor, which stays the caller's.
+    """
     (stdout, out), (stderr, err), (told, tell) = [os.pipe() for _ in range(3)]
     try:
         with open(os.devnull) as nothing:
+            given = nothing.fileno() if stdin is None else stdin
             request = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}
-            socket.send_fds(_requests(), [json.dumps(request).encode()], [nothing.fileno(), out, err, tell])
+            socket.send_fds(_requests(), [json.dumps(request).encode()], [given, out, err, tell])
     finally:
         for end in (out, err, tell):
             os.close(end)

@@ -5,9 +5,11 @@ import os
 import pty
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.forked_process import forked
 
 PATIENCE_S = 90
 """The command imports the whole server before it begins."""
@@ -34,22 +36,30 @@ class Ended:
 
 async def piped(*arguments: object, lines: str, cwd: Path, environment: Mapping[str, str] | None = None) -> Ended:
     """Run it with `lines` as its whole input."""
-    process = await asyncio.create_subprocess_exec(
-        *[sys.executable, "-m", "agentic_backend", "chat", *map(str, arguments)],
-        cwd=cwd,
-        env=chat_environment(environment),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    stdin, given = os.pipe()
+    try:
+        process = await forked(["chat", *map(str, arguments)], cwd, chat_environment(environment), stdin)
+    finally:
+        os.close(stdin)
     try:
         async with asyncio.timeout(PATIENCE_S):
-            output, errors = await process.communicate(lines.encode())
+            _, output, errors, status = await asyncio.gather(
+                asyncio.to_thread(_give, given, lines.encode()),
+                process.stdout.read(),
+                process.stderr.read(),
+                process.wait(),
+            )
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return Ended(process.returncode or 0, output.decode(), errors.decode())
+    return Ended(status, output.decode(), errors.decode())
+
+
+def _give(pipe: int, data: bytes) -> None:
+    # It may end before it has read all.
+    with suppress(BrokenPipeError), open(pipe, "wb") as writer:
+        writer.write(data)
 
 
 class TerminalChat:

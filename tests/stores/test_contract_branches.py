@@ -106,7 +106,7 @@ async def a_family(store: Store, steps: int) -> tuple[dict[str, list[Place]], di
 
 async def test_messages_are_read_by_rank_in_branches_of_branches(store: Store) -> None:
     """Against a plain list of rows for each session."""
-    rows, starts = await a_family(store, 24)
+    rows, starts = await a_family(store, 16)
     for session_id, expected in rows.items():
         session = await store.get_session(session_id)
         assert session is not None and session.next_rank == session.message_count == len(expected)

@@ -1,6 +1,7 @@
 """Reads that are bounded by bytes, on each store: as much as fits, at least one message, and nothing is skipped."""
 
 import pytest
+from support.further_cases import each_once
 
 from agentic_backend.stores.base import Fence, Store
 from agentic_backend.stores.records import MessageRecord
@@ -19,7 +20,7 @@ async def grow(store: Store, fence: Fence, count: int, text: str) -> Fence:
     return fence
 
 
-async def a_long_exchange(store: Store, count: int = 40) -> tuple[Fence, list[MessageRecord]]:
+async def a_long_exchange(store: Store, count: int = 16) -> tuple[Fence, list[MessageRecord]]:
     session = a_session()
     await store.create_session(session)
     fence = await grow(store, await begin(store, session), count // 2, "small")
@@ -33,8 +34,7 @@ async def test_the_size_of_a_message_is_that_of_its_row(store: Store) -> None:
     assert message_bytes(messages[-1]) > len(LARGE.encode())
 
 
-@pytest.mark.parametrize("max_bytes", [1, 5_000, 60_000, 100_000, 10_000_000])
-@pytest.mark.parametrize("limit", [1, 7, 1000])
+@pytest.mark.parametrize(("limit", "max_bytes"), each_once([1000, 1, 7], [1, 5_000, 60_000, 100_000, 10_000_000]))
 async def test_pages_of_so_many_bytes_have_every_message_once(store: Store, max_bytes: int, limit: int) -> None:
     fence, messages = await a_long_exchange(store)
     read: list[MessageRecord] = []

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.further_cases import each_once
 
 from agentic_backend.errors import ApprovalNotFound
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -302,8 +303,13 @@ async def test_a_checkpoint_takes_the_place_of_the_last_one(store: Store) -> Non
         assert (await stored(store, fence.exchange_id)).checkpoint == expected.record
 
 
-@pytest.mark.parametrize("status", [status for status in ExchangeStatus if status.ended])
-@pytest.mark.parametrize("at_the_end", [None, a_checkpoint(b"drained"), a_checkpoint(None)])
+@pytest.mark.parametrize(
+    ("status", "at_the_end"),
+    each_once(
+        dict.fromkeys([ExchangeStatus.INTERRUPTED, *(status for status in ExchangeStatus if status.ended)]),
+        [None, a_checkpoint(b"drained"), a_checkpoint(None)],
+    ),
+)
 async def test_only_what_was_interrupted_can_go_on(
     store: Store, status: ExchangeStatus, at_the_end: Checkpoint | None
 ) -> None:

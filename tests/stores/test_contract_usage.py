@@ -11,7 +11,7 @@ from services.mongodb import ON_MONGODB, ON_PLANNING_MONGODB
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.mongo import usage as mongo_usage
-from agentic_backend.stores.protocol.usage_sums import USAGE_KEYS, UsageKey, UsageQuery, UsageSum
+from agentic_backend.stores.protocol.usage_sums import USAGE_KEYS, UsageQuery, UsageSum
 from tests.stores.conftest import OpenMongo
 from tests.stores.samples import EPOCH
 from tests.stores.trail_samples import a_usage
@@ -32,47 +32,48 @@ def a_sum(*keys: str | None, calls: int = 1, tokens: tuple[int, int] = (100, 10)
     return UsageSum(keys, calls, *tokens, costs)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "sums"),
-    [
-        ({}, [a_sum(calls=5, tokens=(400, 40), EUR=1.5, USD=2.0)]),
-        ({"user_id": "nobody"}, []),
-        ({"user_id": "ann"}, [a_sum(calls=4, tokens=(300, 30), EUR=1.0, USD=2.0)]),
-        ({"group": "7b", "by": ("group",)}, [a_sum("7b", calls=4, tokens=(300, 30), EUR=1.0, USD=2.0)]),
-        ({"exchange_id": "e1", "session_id": "s"}, [a_sum(calls=2, tokens=(200, 20), EUR=1.0)]),
-        ({"agent_id": "assistant", "until": EPOCH + timedelta(minutes=1)}, [a_sum(EUR=0.5)]),
-        ({"since": EPOCH + timedelta(minutes=DAY + 1), "user_id": "ann"}, [a_sum(tokens=(0, 0))]),
-        (
-            {"by": ("group", "purpose"), "limit": 2},
-            [a_sum(None, "module", EUR=0.5), a_sum("7b", "answer", calls=3, tokens=(200, 20), EUR=0.5, USD=2.0)],
-        ),
-        (
-            {"by": ("day", "user_id")},
-            [
-                a_sum("2026-01-01", "ann", calls=2, tokens=(200, 20), EUR=1.0),
-                a_sum("2026-01-02", "ann", calls=2, USD=2.0),
-                a_sum("2026-01-03", "bob", EUR=0.5),
-            ],
-        ),
-        (
-            {"by": ("model",), "user_id": "ann"},
-            [a_sum("other", USD=2.0), a_sum("scripted", calls=3, tokens=(200, 20), EUR=1.0)],
-        ),
-    ],
-)
-async def test_usage_is_summed_by_keys(store: Store, wanted: dict[str, Any], sums: list[UsageSum]) -> None:
-    await store.add_trail(CALLS)
-    assert await store.usage_sums(UsageQuery(**wanted)) == sums
+SUMS: list[tuple[dict[str, Any], list[UsageSum]]] = [
+    ({}, [a_sum(calls=5, tokens=(400, 40), EUR=1.5, USD=2.0)]),
+    ({"user_id": "nobody"}, []),
+    ({"user_id": "ann"}, [a_sum(calls=4, tokens=(300, 30), EUR=1.0, USD=2.0)]),
+    ({"group": "7b", "by": ("group",)}, [a_sum("7b", calls=4, tokens=(300, 30), EUR=1.0, USD=2.0)]),
+    ({"exchange_id": "e1", "session_id": "s"}, [a_sum(calls=2, tokens=(200, 20), EUR=1.0)]),
+    ({"agent_id": "assistant", "until": EPOCH + timedelta(minutes=1)}, [a_sum(EUR=0.5)]),
+    ({"since": EPOCH + timedelta(minutes=DAY + 1), "user_id": "ann"}, [a_sum(tokens=(0, 0))]),
+    (
+        {"by": ("group", "purpose"), "limit": 2},
+        [a_sum(None, "module", EUR=0.5), a_sum("7b", "answer", calls=3, tokens=(200, 20), EUR=0.5, USD=2.0)],
+    ),
+    (
+        {"by": ("day", "user_id")},
+        [
+            a_sum("2026-01-01", "ann", calls=2, tokens=(200, 20), EUR=1.0),
+            a_sum("2026-01-02", "ann", calls=2, USD=2.0),
+            a_sum("2026-01-03", "bob", EUR=0.5),
+        ],
+    ),
+    (
+        {"by": ("model",), "user_id": "ann"},
+        [a_sum("other", USD=2.0), a_sum("scripted", calls=3, tokens=(200, 20), EUR=1.0)],
+    ),
+]
 
 
-@pytest.mark.parametrize("key", USAGE_KEYS)
-async def test_each_key_tells_the_sums_apart(store: Store, key: UsageKey) -> None:
+async def test_usage_is_summed_by_keys(store: Store) -> None:
     await store.add_trail(CALLS)
-    sums = await store.usage_sums(UsageQuery(by=(key,)))
-    assert [one.keys for one in sums] == sorted(
-        {(getattr(call, key),) for call in CALLS}, key=lambda keys: (keys[0] is not None, keys[0] or "")
-    )
-    assert sum(one.calls for one in sums) == 5
+    for wanted, sums in SUMS:
+        assert await store.usage_sums(UsageQuery(**wanted)) == sums, wanted
+
+
+async def test_each_key_tells_the_sums_apart(store: Store) -> None:
+    await store.add_trail(CALLS)
+    for key in USAGE_KEYS:
+        sums = await store.usage_sums(UsageQuery(by=(key,)))
+        values = {getattr(call, key) for call in CALLS}
+        assert [one.keys for one in sums] == [
+            (value,) for value in sorted(values, key=lambda value: (value is not None, value or ""))
+        ], key
+        assert sum(one.calls for one in sums) == 5, key
 
 
 async def test_the_calls_whose_tokens_are_estimated_are_counted(store: Store) -> None:

@@ -6,6 +6,7 @@ from copy import copy
 from typing import cast
 
 import pytest
+from support.further_cases import each_once
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -119,8 +120,7 @@ async def check_goes_on(store: MongoStore, session_id: str, *, is_whole: bool) -
         assert await database[collection].count_documents({"session_id": session_id}) == 0
 
 
-@pytest.mark.parametrize("beside", [0, 1, 2], ids=lambda beside: f"{beside} beside")
-@pytest.mark.parametrize("is_new", [True, False], ids=["new", "old"])
+@pytest.mark.parametrize(("beside", "is_new"), each_once([0, 1, 2], [True, False]))
 async def test_a_turn_that_is_cut_at_any_command_is_whole_or_none(
     open_mongo: OpenMongo, monkeypatch: pytest.MonkeyPatch, is_new: bool, beside: int
 ) -> None:

@@ -81,27 +81,25 @@ def has_index(find: dict[str, Any]) -> bool:
 Read = Callable[[MongoStore], Awaitable[Any]]
 
 
+READS: list[tuple[Read, dict[str, int]]] = [
+    (lambda store: store.messages_after("one", 3, 5), {"sessions": 1, "messages": 5}),
+    (lambda store: store.messages_after("one", 22, 100), {"sessions": 1, "messages": 1}),
+    # One exchange more than is wanted, for the last one may be running.
+    (lambda store: store.last_exchanges("one", 2), {"sessions": 1, "exchanges": 3, "messages": 4}),
+    (lambda store: store.get_session("one"), {"sessions": 1}),
+    (lambda store: store.list_sessions(SessionQuery("ann", limit=1)), {"sessions": 2}),
+    (lambda store: store.find_exchange("bob", "key"), {"exchanges": 1}),
+]
+
+
 @pytest.mark.parametrize("mongodb_server", ON_PLANNING_MONGODB, indirect=True)
-@pytest.mark.parametrize(
-    ("read", "documents"),
-    [
-        (lambda store: store.messages_after("one", 3, 5), {"sessions": 1, "messages": 5}),
-        (lambda store: store.messages_after("one", 22, 100), {"sessions": 1, "messages": 1}),
-        # One exchange more than is wanted, for the last one may be running.
-        (lambda store: store.last_exchanges("one", 2), {"sessions": 1, "exchanges": 3, "messages": 4}),
-        (lambda store: store.get_session("one"), {"sessions": 1}),
-        (lambda store: store.list_sessions(SessionQuery("ann", limit=1)), {"sessions": 2}),
-        (lambda store: store.find_exchange("bob", "key"), {"exchanges": 1}),
-    ],
-)
-async def test_a_read_touches_only_its_rows(
-    store: MongoStore, commands: Commands, read: Read, documents: dict[str, int]
-) -> None:
-    commands.clear()
-    assert await read(store)
-    assert fetched(commands) == documents
-    assert [find for find in commands.sent if not has_index(find)] == []
-    await examines_only_what_it_fetches(store, commands)
+async def test_a_read_touches_only_its_rows(store: MongoStore, commands: Commands) -> None:
+    for number, (read, documents) in enumerate(READS):
+        commands.clear()
+        assert await read(store)
+        assert fetched(commands) == documents, number
+        assert [find for find in commands.sent if not has_index(find)] == [], number
+        await examines_only_what_it_fetches(store, commands)
 
 
 async def examines_only_what_it_fetches(store: MongoStore, commands: Commands) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.further_cases import further
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.protocol.events import PartialText
@@ -199,7 +200,11 @@ async def test_run_again_it_copies_only_what_has_changed(source: SqliteStore, ta
 
 
 @pytest.mark.parametrize(
-    "collection", ["messages", "exchanges", "sessions", "session_states", "kpi_records", "items", "prompts", "usage"]
+    "collection",
+    [
+        *("messages", "exchanges", "sessions", "session_states", "kpi_records"),
+        *map(further, ("items", "prompts", "usage")),
+    ],
 )
 async def test_cut_short_it_can_be_run_again(source: SqliteStore, target: MongoStore, collection: str) -> None:
     await fill(source)

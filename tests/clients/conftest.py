@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from services.shared import once_a_run
 from services.typescript import PACKAGE, typescript_modules
 from support import approval_agents, paced_agent
 from support.paced_agent import Pace
@@ -19,24 +20,29 @@ CHECKOUT = PACKAGE.parents[1]
 _PACK_S = 120
 
 
-@pytest.fixture(scope="session")
-def consumer(tmp_path_factory: pytest.TempPathFactory) -> Consumer:
+def _pack(directory: Path) -> None:
     modules = typescript_modules()
-    sources = tmp_path_factory.mktemp("typescript-sources")
     web = Path("agentic_backend", "web", "client")
-    shutil.copytree(CHECKOUT / web, sources / web)
-    own = sources / PACKAGE.relative_to(CHECKOUT)
+    shutil.copytree(CHECKOUT / web, directory / web)
+    own = directory / PACKAGE.relative_to(CHECKOUT)
     shutil.copytree(PACKAGE, own, ignore=shutil.ignore_patterns("dist", "node_modules"))
     (own / "node_modules").symlink_to(modules)
     # It compiles before it packs.
     pack = subprocess.run(["npm", "pack", "--json"], cwd=own, capture_output=True, text=True, timeout=_PACK_S)
     assert pack.returncode == 0, pack.stdout + pack.stderr
     [package] = json.loads(pack.stdout[pack.stdout.index("[\n") :])
+    (own / package["filename"]).rename(directory / "package.tgz")
+    (directory / "files.json").write_text(json.dumps([file["path"] for file in package["files"]]))
 
+
+@pytest.fixture(scope="session")
+def consumer(tmp_path_factory: pytest.TempPathFactory) -> Consumer:
+    modules = typescript_modules()
+    packed = once_a_run("typescript-package", _pack)
     directory = tmp_path_factory.mktemp("typescript-consumer")
-    consumer = Consumer(directory, [file["path"] for file in package["files"]])
+    consumer = Consumer(directory, json.loads((packed / "files.json").read_text()))
     consumer.client.parent.mkdir(parents=True)
-    with tarfile.open(own / package["filename"]) as archive:
+    with tarfile.open(packed / "package.tgz") as archive:
         archive.extractall(consumer.client.parent, filter="data")
     (consumer.client.parent / "package").rename(consumer.client)
     for name in ("ws", "@types"):

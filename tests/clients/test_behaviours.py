@@ -9,13 +9,34 @@ from typing import Any
 
 import pytest
 from support.client_behaviours import BEHAVIOURS, TOKEN_BOUND_S, Behaviour, Outcome, Visits, misbehaving
+from support.further_cases import further
 from support.typescript_client import Consumer, typescript_client
 
 from agentic_backend.client import AwaitingHuman, Chat, Refused, TurnedAway, Unreachable, answer, connect
 
 CLIENTS = Path(__file__).parents[2] / "docs" / "clients.md"
 
-every_behaviour = pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda behaviour: behaviour.name)
+# Another status or code of the same table, or another way in which the same function fails.
+LIKE_OTHERS = {
+    *("status-400", "status-404", "status-408-once", "status-418-once", "retry-after-of-500", "token-fails-once"),
+    *("rate_limited-once", "too_many_runs-once"),
+}
+# What is read of an answer is the same, however it is got.
+LIKE_OTHERS_BY_HTTP = LIKE_OTHERS | {
+    *("status-418", "status-426", "status-429", "redirect-to-nowhere", "redirect-to-rubbish"),
+    *("retry-after-beyond-patience", "retry-after-a-day-beyond-patience", "retry-after-that-is-rubbish"),
+}
+
+
+def tried(behaviours: list[Behaviour], like_others: set[str]) -> list[Any]:
+    assert like_others <= {behaviour.name for behaviour in behaviours} | LIKE_OTHERS
+    return [
+        (further if behaviour.name in like_others else pytest.param)(behaviour, id=behaviour.name)
+        for behaviour in behaviours
+    ]
+
+
+every_behaviour = pytest.mark.parametrize("behaviour", tried(BEHAVIOURS, LIKE_OTHERS))
 
 
 class _FastSelector(selectors.DefaultSelector):
@@ -150,7 +171,7 @@ async def test_the_typescript_client(consumer: Consumer, behaviour: Behaviour, t
 
 
 @pytest.mark.typescript
-@pytest.mark.parametrize("behaviour", [each for each in BEHAVIOURS if each.is_told_by_http], ids=lambda each: each.name)
+@pytest.mark.parametrize("behaviour", tried([each for each in BEHAVIOURS if each.is_told_by_http], LIKE_OTHERS_BY_HTTP))
 async def test_the_typescript_client_whose_sockets_tell_nothing_of_http(
     consumer: Consumer, behaviour: Behaviour, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.chat_client import PATIENCE_S, check_exchange
+from support.further_cases import further
 from support.running_server import running_server
 from support.signing_realm import SigningRealm, signing_realm
 from support.typescript_client import Consumer, Line, typescript_client
@@ -79,7 +80,7 @@ def realm_settings(realm: SigningRealm) -> dict[str, Any]:
     return {"auth": {"mode": "keycloak", "keycloak": {"realm_url": realm.url}}}
 
 
-@pytest.mark.parametrize("code", [1001, 1011, 1012, 4008])
+@pytest.mark.parametrize("code", [further(1001), 1011, 1012, further(4008)])
 async def test_it_comes_back_by_itself_after_a_code_that_says_so_and_asks_again(consumer: Consumer, code: int) -> None:
     async with talking(closing(code), answering) as address, typescript_client(consumer, address) as client:
         await client.tell("ask", **{"as": "it", "message": "hello"})
@@ -88,7 +89,7 @@ async def test_it_comes_back_by_itself_after_a_code_that_says_so_and_asks_again(
         assert {line["code"] for line in reconnecting} == {1012 if code == 1012 else None}
 
 
-@pytest.mark.parametrize("code", [1008, 1009, 4403])
+@pytest.mark.parametrize("code", [1008, 1009, further(4403)])
 async def test_it_stays_away_after_a_code_that_says_so_until_it_is_told_to_connect(
     consumer: Consumer, code: int
 ) -> None:
@@ -112,7 +113,11 @@ async def test_it_waits_where_too_many_connections_are_open_and_keeps_what_was_a
 
 
 @pytest.mark.parametrize(
-    "rubbish", ["", "}{", "null", "[]", '"text"', "7", '{"type": 7}', b"\x00\xff", '{"type": "delta", "seq": 1e999}']
+    "rubbish",
+    [
+        *("}{", "null", '{"type": 7}', b"\x00\xff", '{"type": "delta", "seq": 1e999}'),
+        *map(further, ("", "[]", '"text"', "7")),
+    ],
 )
 async def test_a_server_that_talks_rubbish_is_left_and_tried_again(consumer: Consumer, rubbish: str | bytes) -> None:
     async with talking(saying(rubbish), answering) as address, typescript_client(consumer, address) as client:

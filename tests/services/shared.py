@@ -57,3 +57,17 @@ def shared(name: str, make: Callable[[Path], S]) -> S:
         _started.append(service)
         note.write_text(f"{service.pid} {service.port}")
     return service
+
+
+def once_a_run(name: str, make: Callable[[Path], None]) -> Path:
+    """The run's directory of this name, which the first lane that needs it lets `make` fill."""
+    run = Path(os.environ[_DIRECTORY])
+    directory, unfinished = run / name, run / f"{name}-unfinished"
+    with (run / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not directory.is_dir():
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            make(unfinished)
+            unfinished.rename(directory)
+    return directory

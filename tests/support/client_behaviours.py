@@ -271,7 +271,12 @@ BEHAVIOURS = [
     *(Behaviour(f"status-{status}-once", (Status(status), answers), _ANSWERED) for status in (408, 418, 503)),
     *(
         Behaviour(
-            f"retry-after-of-{status}", (Status(status, {"Retry-After": "6"}), answers), _ANSWERED, waits_s=(6, 60)
+            f"retry-after-of-{status}",
+            (Status(status, {"Retry-After": "6"}), answers),
+            _ANSWERED,
+            waits_s=(6, 60),
+            # By its own clock: 15 s are less than one of ours.
+            patience_s=60,
         )
         for status in (500, 503)
     ),

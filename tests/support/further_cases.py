@@ -48,10 +48,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if LONG:
         return
     named = {argument.replace(os.sep, "/") for argument in config.args if "::" in argument}
-    left_out = [item for item in items if item.get_closest_marker("further") and not _is_named(item.nodeid, named)]
+    left_out = {item for item in items if item.get_closest_marker("further") and not _is_named(item.nodeid, named)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _is_named(nodeid: str, named: set[str]) -> bool:

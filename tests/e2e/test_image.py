@@ -29,7 +29,7 @@ from support.services import require
 CHECKOUT = Path(__file__).parents[2]
 DOCKERFILE = CHECKOUT / "Dockerfile"
 COMPOSED = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text())["services"]
-# All dependencies are installed: two minutes on a slow machine whose package cache is empty.
+# Where all dependencies are installed: two minutes on a slow machine whose package cache is empty.
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -222,6 +222,13 @@ def test_it_lists_what_it_is_made_of(image: Stage) -> None:
     described = [bill["metadata"]["component"], *bill["components"]]
     listed = {each["bom-ref"].removeprefix("pkg:pypi/") for each in described if "pypi" in each["bom-ref"]}
     assert installed == listed
+
+
+@pytest.mark.further
+def test_its_step_that_installs_the_lock_leaves_what_was_copied_for_it(image: Stage, tmp_path: Path) -> None:
+    anew = build(DOCKERFILE, tmp_path, installs_anew=True)
+    left, copied = ({path.relative_to(each.root) for path in files_in(each)} for each in (anew, image))
+    assert left ^ copied == set()
 
 
 def test_its_user_owns_nothing_but_the_volume(image: Stage) -> None:

@@ -1,8 +1,10 @@
 """Runs a Dockerfile's steps without an engine: each stage is a directory, its base image is this machine's Python.
 
-Absolute paths are mapped below that directory, so that the steps run as written.
+Absolute paths are mapped below that directory, so that the steps run as written. One is not, unless it is asked for:
+what installs the lock. `make` has run the same with the same lock for this Python, so the result is there to copy.
 """
 
+import importlib.metadata
 import json
 import os
 import re
@@ -15,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 
+from packaging.requirements import Requirement
+
 from support.services import require
 
 _STEP_S = 600
 _ABSOLUTE = re.compile(r"(?<![\w./$-])/(?=\w)")
+_INSTALLS_THE_LOCK = re.compile(r"(\S+)/bin/pip install --require-hashes --no-deps -r (\S+)")
 _NOT_HANDED_ON = ("AGENTIC_", "OPENAI_", "PYTHON", "VIRTUAL_ENV")
 _NOT_SENT = shutil.ignore_patterns("__pycache__")
 _NOT_OF_PYTHON = shutil.ignore_patterns("site-packages", "dist-packages", "test", "config-*", "__pycache__")
@@ -46,6 +51,7 @@ class Stage:
     said: dict[str, str] = field(default_factory=dict)
     arguments: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    installs_anew: bool = False
 
     def inside(self, text: str) -> str:
         """`text` with its absolute paths below `root`."""
@@ -77,7 +83,9 @@ def instructions(dockerfile: Path) -> list[Instruction]:
     return [Instruction(keyword, rest) for keyword, _, rest in (line.partition(" ") for line in joined.splitlines())]
 
 
-def build(dockerfile: Path, place: Path, arguments: Mapping[str, str] | None = None) -> Stage:
+def build(
+    dockerfile: Path, place: Path, arguments: Mapping[str, str] | None = None, installs_anew: bool = False
+) -> Stage:
     """Run the steps of `dockerfile`, with its directory as the context; `place` is an empty directory for the stages.
 
     Every stage is made in the same directory, where what it installs can then stay. Raises AssertionError with what a
@@ -91,6 +99,7 @@ def build(dockerfile: Path, place: Path, arguments: Mapping[str, str] | None = N
             stage = _base_image(place / "root")
         if instruction.keyword == "FROM":
             stage.arguments |= arguments or {}
+            stage.installs_anew = installs_anew
             name = instruction.rest.partition(" AS ")[2]
         else:
             _follow(instruction, stage, dockerfile.parent, stages)
@@ -133,6 +142,11 @@ def _run(stage: Stage, command: str) -> None:
     if command.startswith("apt-get "):
         _has_packages(shlex.split(command))
         return
+    if (step := _INSTALLS_THE_LOCK.fullmatch(command)) and not stage.installs_anew:
+        pinned = _pinned(stage.path(step[2]))
+        if installed := _installed_here(pinned):
+            _install_from_here(installed, Path(stage.inside(step[1])))
+            return
     handed_on = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_HANDED_ON)}
     done = subprocess.run(
         ["/bin/sh", "-c", stage.inside(command)],
@@ -146,6 +160,41 @@ def _run(stage: Stage, command: str) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout.decode(errors='replace')[-3000:]}"
 
 
+def _pinned(lock: Path) -> list[Requirement]:
+    """What a lock file lists for this Python."""
+    lines = lock.read_text().replace("\\\n", " ").splitlines()
+    listed = [Requirement(line.partition(" --hash")[0]) for line in lines if line[:1].isalnum()]
+    return [each for each in listed if each.marker is None or each.marker.evaluate()]
+
+
+def _installed_here(pinned: list[Requirement]) -> list[importlib.metadata.Distribution]:
+    """The distributions of this Python that a lock lists; none of them if one is missing or has another version."""
+    found = []
+    for requirement in pinned:
+        try:
+            distribution = importlib.metadata.distribution(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            return []
+        if not distribution.files or not requirement.specifier.contains(distribution.version, prereleases=True):
+            return []
+        found.append(distribution)
+    return found
+
+
+def _install_from_here(distributions: list[importlib.metadata.Distribution], environment: Path) -> None:
+    """Copy them with their compiled modules into another virtual environment."""
+    here = Path(sys.prefix)
+    for distribution in distributions:
+        for file in distribution.files or []:
+            source = Path(os.path.normpath(str(file.locate())))
+            target = environment / source.relative_to(here)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+            if target.parent.name == "bin":
+                ours, theirs = (str(each / "bin").encode() for each in (here, environment))
+                target.write_bytes(target.read_bytes().replace(b"#!" + ours, b"#!" + theirs, 1))
+
+
 def _copy(stage: Stage, words: list[str], context: Path, stages: dict[str, Path]) -> None:
     origin = context
     if words[0].startswith("--from="):
@@ -155,7 +204,8 @@ def _copy(stage: Stage, words: list[str], context: Path, stages: dict[str, Path]
     for source in sources:
         found = origin / source.lstrip("/")
         if found.is_dir():
-            shutil.copytree(found, target, symlinks=True, ignore=_NOT_SENT if origin is context else None)
+            ignore, copy = (_NOT_SENT, shutil.copy2) if origin is context else (None, os.link)
+            shutil.copytree(found, target, symlinks=True, ignore=ignore, copy_function=copy)
         else:
             into = target / found.name if destination.endswith("/") else target
             into.parent.mkdir(parents=True, exist_ok=True)

@@ -15,12 +15,18 @@ import selectors
 import socket
 import sys
 import time
+from collections.abc import Mapping
 
 _PROGRAM = "agentic_backend"
 _MOST_BYTES = 1 << 17
 
 # What `serve` imports with the settings as they are shipped, from the top.
 _IMPORTED = ("command_line.commands", "app", "server.process", "mcp.mcp_runtime", "policy.hooks.module_supervisor")
+
+
+def search_path(environment: Mapping[str, str]) -> list[str]:
+    """The directories of PYTHONPATH."""
+    return [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
 
 def main() -> None:
@@ -69,6 +75,7 @@ def _run(arguments: list[str], cwd: str, environment: dict[str, str], streams: l
         os.dup2(stream, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     os.chdir(cwd)
+    inherited = dict(os.environ)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
@@ -77,6 +84,8 @@ def _run(arguments: list[str], cwd: str, environment: dict[str, str], streams: l
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)
     # The first is the directory in which the fork server was started.
     sys.path[0] = cwd
+    here = set(search_path(inherited))
+    sys.path[1:] = search_path(environment) + [entry for entry in sys.path[1:] if entry not in here]
     sys.argv = [_PROGRAM, *arguments]
     runpy.run_module(_PROGRAM, run_name="__main__", alter_sys=True)
 

@@ -20,7 +20,11 @@ class ForkedProcess:
     """What tests use of an `asyncio.subprocess.Process`; its output is read from pipes."""
 
     def __init__(
-        self, pid: int, told: asyncio.StreamReader, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader
+        self,
+        pid: int,
+        told: asyncio.StreamReader,
+        stdout: asyncio.StreamReader,
+        stderr: asyncio.StreamReader | None,
     ) -> None:
         self.pid = pid
         self.returncode: int | None = None
@@ -48,23 +52,29 @@ class ForkedProcess:
 
 
 async def forked(
-    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: int | None = None
+    arguments: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    stdin: int | None = None,
+    stderr: int | None = None,
 ) -> ForkedProcess:
     """Run `python -m agentic_backend` with these arguments in a fork of a process that has imported it.
 
-    `stdin` is a descriptor, which stays the caller's.
+    `stdin` and `stderr` are descriptors, which stay the caller's.
     """
-    (stdout, out), (stderr, err), (told, tell) = [os.pipe() for _ in range(3)]
+    pipes = [os.pipe() for _ in range(3 if stderr is None else 2)]
+    (_, tell), (_, out) = pipes[:2]
+    err = pipes[2][1] if stderr is None else stderr
     try:
         with open(os.devnull) as nothing:
             given = nothing.fileno() if stdin is None else stdin
             request = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}
             socket.send_fds(_requests(), [json.dumps(request).encode()], [given, out, err, tell])
     finally:
-        for end in (out, err, tell):
+        for _, end in pipes:
             os.close(end)
-    readers = [await _reader(end) for end in (told, stdout, stderr)]
-    return ForkedProcess(int(await readers[0].readline()), *readers)
+    readers = [await _reader(end) for end, _ in pipes]
+    return ForkedProcess(int(await readers[0].readline()), readers[0], readers[1], *(readers[2:] or [None]))
 
 
 @functools.cache

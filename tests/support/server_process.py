@@ -10,15 +10,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from support.fork_server import search_path
 from support.forked_process import ForkedProcess, forked
 
 PATIENCE_S = 45
 
 
 def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that Python and the C library read when a process starts, and not later."""
+    """The variables that Python and the C library read when a process starts, and not later.
+
+    Without PYTHONPATH, which a fork can follow too, but for a `sitecustomize` there.
+    """
     names = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC_")
-    return {name: value for name, value in environment.items() if name.startswith(names)}
+    read = {name: value for name, value in environment.items() if name.startswith(names)}
+    customized = any(Path(entry, "sitecustomize.py").exists() for entry in search_path(environment))
+    return read if customized else {name: value for name, value in read.items() if name != "PYTHONPATH"}
 
 
 _READ_AT_START = _read_at_start(os.environ)
@@ -85,12 +91,16 @@ class ServerProcess:
 
 @asynccontextmanager
 async def command(
-    *arguments: object, cwd: Path, environment: Mapping[str, str] | None = None, **options: Any
+    *arguments: object,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    stderr: int = asyncio.subprocess.PIPE,
+    **options: Any,
 ) -> AsyncIterator[ServerProcess]:
     """`python -m agentic_backend` with these arguments in the directory `cwd`; killed at the end if it still runs.
 
     It is a fork of a process that has imported the server already, unless it needs `options` of `subprocess` or its own
-    of the variables that Python reads when it starts.
+    of the variables that Python reads when it starts. `stderr` may be a descriptor, which stays open here.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTIC_", "OPENAI_"))}
     variables = inherited | dict(environment or {})
@@ -101,10 +111,13 @@ async def command(
             cwd=cwd,
             env=variables,
             stdin=asyncio.subprocess.DEVNULL,
-            **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE, **options},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            **options,
         )
     else:
-        process = await forked([*map(str, arguments)], cwd, variables)
+        own = None if stderr == asyncio.subprocess.PIPE else stderr
+        process = await forked([*map(str, arguments)], cwd, variables, stderr=own)
     running = ServerProcess(process)
     try:
         yield running

@@ -1,11 +1,13 @@
 """`new-agent` from the command line, in an empty folder: the test that it writes passes, and the agents answer."""
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from support.chat_client import chat, final_text
+from support.further_cases import further
 from support.server_process import PATIENCE_S, command, serving
 
 from agentic_backend.new_agent.templates import TEMPLATES
@@ -17,12 +19,15 @@ async def new_agent(folder: Path, name: str, template: str) -> str:
     return process.stdout
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
-async def test_the_written_test_passes_at_once(template: str, tmp_path: Path) -> None:
-    told = await new_agent(tmp_path, "help-desk", template)
-    assert "python -m pytest test_help_desk.py" in told
+@pytest.mark.parametrize("templates", [TEMPLATES, *(further((each,), id=each) for each in TEMPLATES)])
+async def test_the_written_test_passes_at_once(templates: tuple[str, ...], tmp_path: Path) -> None:
+    files = []
+    for template in templates:
+        told = await new_agent(tmp_path, f"help-{template.replace('_', '-')}", template)
+        files.append(f"test_help_{template}.py")
+        assert f"python -m pytest {files[-1]}" in told
     tests = await asyncio.create_subprocess_exec(
-        *[sys.executable, "-m", "pytest", "-q", "-p", "no:schemathesis", "test_help_desk.py"],
+        *[sys.executable, "-m", "pytest", "-v", "-p", "no:schemathesis", *files],
         cwd=tmp_path,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -35,7 +40,7 @@ async def test_the_written_test_passes_at_once(template: str, tmp_path: Path) ->
             tests.kill()
             await tests.wait()
     assert tests.returncode == 0, output.decode()
-    assert b" passed" in output
+    assert all(re.search(rf"^{re.escape(file)}::.* PASSED", output.decode(), re.MULTILINE) for file in files)
 
 
 async def test_the_agents_are_valid_and_answer(tmp_path: Path) -> None:

@@ -65,8 +65,10 @@ async def test_a_flood_of_refusals_leaves_few_lines_whose_counts_add_up(tmp_path
     counted = [line for line in lines if line["message"] == "log lines suppressed"]
     print(f"figure: {FLOOD} refusals: {len(lines)} lines")
     assert len(shown) < FLOOD / 10
-    assert {line["suppressed"] for line in counted} == {"request refused"}
-    assert len(shown) + sum(line["count"] for line in counted) == FLOOD, "the last count comes with the end"
+    # A store on a busy machine may be late often enough too.
+    refused_count = sum(line["count"] for line in counted if line["suppressed"] == "request refused")
+    assert {line["suppressed"] for line in counted} - {"store answers late"} == {"request refused"}
+    assert len(shown) + refused_count == FLOOD, "the last count comes with the end"
 
 
 NOISY = """

@@ -1,5 +1,5 @@
-"""What the tests of the chat page may use: a browser for each file, and a page of a new server for each test; and what
-those of workers run on.
+"""What the tests of the chat page may use: a browser for each file, and a page of a new server for each test, or one
+page that the tests of a file share; and what those of workers run on.
 """
 
 from collections.abc import AsyncIterator
@@ -38,8 +38,27 @@ async def chat_server(tmp_path: Path) -> AsyncIterator[RunningServer]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, chat_server: RunningServer) -> AsyncIterator[ChatPage]:
+async def own_page(browser: Browser, chat_server: RunningServer) -> AsyncIterator[ChatPage]:
     async with chat_page(browser, chat_server.address) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(own_page: ChatPage) -> ChatPage:
+    """Where tests share a page, their file makes this a new conversation in it, and `own_page` is for the others."""
+    return own_page
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    agents = [*ENTRIES, paced_agent.ENTRY]
+    async with running_server(tmp_path_factory.mktemp("shared-server"), agents=agents) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, shared_server: RunningServer) -> AsyncIterator[ChatPage]:
+    async with chat_page(browser, shared_server.address) as page:
         yield page
 
 

@@ -2,17 +2,26 @@
 
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Locator, WebSocketRoute, expect
-from support.chat_page import ChatPage
+from support.chat_page import ChatPage, new_chat_in
 from support.paced_agent import Pace
 from support.recorded_agents import eventually
 from support.rest_client import rest
 from support.running_server import RunningServer
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page) as page:
+        yield page
+
 
 HOSTILE = "<img src=x onerror=alert(1)> **not bold** ‮ [a](javascript:alert(1))"
 
@@ -45,7 +54,7 @@ async def family(server: RunningServer, session_id: str) -> list[dict[str, Any]]
 
 
 async def test_an_edited_question_is_asked_in_a_branch_and_the_old_one_stays(
-    page: ChatPage, chat_server: RunningServer
+    page: ChatPage, shared_server: RunningServer
 ) -> None:
     await page.choose_agent("echo")
     for text in ("one", "two", "three"):
@@ -83,10 +92,10 @@ async def test_an_edited_question_is_asked_in_a_branch_and_the_old_one_stays(
     await expect(place_of(page, 1)).to_have_text("2/2")
     await page.tab.go_back()
     await page.ended(exchanges=3)
-    assert len(await family(chat_server, root)) == 2
+    assert len(await family(shared_server, root)) == 2
 
 
-async def test_an_answer_is_regenerated_as_often_as_one_likes(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_an_answer_is_regenerated_as_often_as_one_likes(page: ChatPage, shared_server: RunningServer) -> None:
     await page.choose_agent("echo")
     await page.asked("one")
     root = page.session_id
@@ -96,7 +105,7 @@ async def test_an_answer_is_regenerated_as_often_as_one_likes(page: ChatPage, ch
         await expect(place_of(page, 0)).to_have_text(f"{number}/{number}")
         await page.ended(exchanges=1)
         await expect(page.by("message-user")).to_contain_text("one")
-    found = await family(chat_server, root)
+    found = await family(shared_server, root)
     assert [one.get("parent") for one in found[1:]] == [{"session_id": root, "rank": 0}] * 2
     await page.asked("two in the third")
     await page.exchanges.nth(1).get_by_test_id("regenerate").click()
@@ -119,7 +128,7 @@ async def test_an_answer_is_regenerated_as_often_as_one_likes(page: ChatPage, ch
     await expect(page.exchanges.nth(0).get_by_test_id("previous-variant")).to_have_attribute("aria-disabled", "true")
 
 
-async def test_an_edit_can_be_given_up_and_needs_a_text(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_an_edit_can_be_given_up_and_needs_a_text(page: ChatPage, shared_server: RunningServer) -> None:
     await page.choose_agent("echo")
     await page.asked("one")
     root = page.session_id
@@ -136,10 +145,10 @@ async def test_an_edit_can_be_given_up_and_needs_a_text(page: ChatPage, chat_ser
     await page.by("edited-question").press_sequentially("next")
     await page.by("cancel-edit").click()
     await expect(page.by("question-editor")).to_have_count(0)
-    assert page.session_id == root and len(await family(chat_server, root)) == 1
+    assert page.session_id == root and len(await family(shared_server, root)) == 1
 
 
-async def test_an_edit_that_is_too_long_is_told_and_not_sent(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_an_edit_that_is_too_long_is_told_and_not_sent(page: ChatPage, shared_server: RunningServer) -> None:
     await page.choose_agent("echo")
     await page.asked("one")
     text = "äöü" * 60_000
@@ -148,7 +157,7 @@ async def test_an_edit_that_is_too_long_is_told_and_not_sent(page: ChatPage, cha
     await expect(page.by("send-edit")).to_be_disabled()
     await expect(page.by("edited-question")).to_have_accessible_description(re.compile("at most 256 kB"))
     await expect(page.by("edited-question")).to_have_value(text)
-    assert len(await family(chat_server, page.session_id)) == 1
+    assert len(await family(shared_server, page.session_id)) == 1
     await page.by("edited-question").fill("äöü")
     await expect(page.by("too-long")).to_have_count(0)
     await page.by("send-edit").click()
@@ -169,27 +178,29 @@ async def test_the_arrow_up_edits_the_last_question(page: ChatPage) -> None:
     await expect(page.by("message-user").last).to_contain_text("three")
 
 
-async def test_the_list_has_one_entry_that_opens_what_was_open_last(page: ChatPage, chat_server: RunningServer) -> None:
-    await page.choose_agent("echo")
-    await page.asked("one")
-    root = page.session_id
-    other = await page.another_tab(f"#s={root}")
+async def test_the_list_has_one_entry_that_opens_what_was_open_last(
+    own_page: ChatPage, chat_server: RunningServer
+) -> None:
+    await own_page.choose_agent("echo")
+    await own_page.asked("one")
+    root = own_page.session_id
+    other = await own_page.another_tab(f"#s={root}")
     await other.ended()
-    await edit(page, 0, "two")
-    await expect(place_of(page, 0)).to_have_text("2/2")
-    await page.ended()
-    branch = page.session_id
+    await edit(own_page, 0, "two")
+    await expect(place_of(own_page, 0)).to_have_text("2/2")
+    await own_page.ended()
+    branch = own_page.session_id
     # Every window hears of the new variant, and of none that is gone.
     await expect(place_of(other, 0)).to_have_text("1/2")
-    await expect(page.by("session-item")).to_have_count(1)
+    await expect(own_page.by("session-item")).to_have_count(1)
     for opened, text in ((branch, "two"), (root, "one")):
         if opened == root:
-            await page.by("previous-variant").click()
-            await expect(page.by("message-user")).to_contain_text("one")
-        await page.start_new_chat()
-        await page.by("session-item").locator("button").first.click()
-        await expect(page.by("message-user")).to_contain_text(text)
-        assert page.session_id == opened
+            await own_page.by("previous-variant").click()
+            await expect(own_page.by("message-user")).to_contain_text("one")
+        await own_page.start_new_chat()
+        await own_page.by("session-item").locator("button").first.click()
+        await expect(own_page.by("message-user")).to_contain_text(text)
+        assert own_page.session_id == opened
     async with rest(chat_server) as http:
         await http.delete(f"/sessions/{branch}")
     await expect(other.by("variants")).to_have_count(0)
@@ -197,7 +208,9 @@ async def test_the_list_has_one_entry_that_opens_what_was_open_last(page: ChatPa
     await other.tab.close()
 
 
-async def test_a_branch_is_used_while_another_one_runs(page: ChatPage, pace: Pace, chat_server: RunningServer) -> None:
+async def test_a_branch_is_used_while_another_one_runs(
+    page: ChatPage, pace: Pace, shared_server: RunningServer
+) -> None:
     await page.choose_agent("paced")
     await page.ask("write 2 words")
     pace.write(20)
@@ -212,7 +225,7 @@ async def test_a_branch_is_used_while_another_one_runs(page: ChatPage, pace: Pac
     await eventually(lambda: pace.waiting == 2)
     pace.write(30)
     await page.writes(1)
-    async with rest(chat_server) as http:
+    async with rest(shared_server) as http:
         running = [(await http.get(f"/sessions/{each}")).json() for each in (root, page.session_id)]
     assert all("active_exchange_id" in session for session in running)
     pace.finish()
@@ -254,11 +267,11 @@ async def test_what_is_attached_is_asked_again_too(page: ChatPage) -> None:
     await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
 
 
-async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, shared_server: RunningServer) -> None:
     await page.choose_agent("echo")
     await page.asked("one")
     root = page.session_id
-    async with rest(chat_server) as http:
+    async with rest(shared_server) as http:
         await http.post(f"/sessions/{root}/complete")
     await page.by("go-on-in-branch").click()
     await expect(page.composer).to_be_editable()
@@ -272,23 +285,23 @@ async def test_a_completed_conversation_goes_on_in_a_branch(page: ChatPage, chat
     assert [text for kind, text in await page.shown() if kind == "asked"] == ["one", "two", "three"]
 
 
-async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(page: ChatPage) -> None:
-    await page.choose_agent("echo")
-    await page.asked("one")
-    page.provokes("503")
+async def test_a_branch_that_can_not_be_made_says_why_and_loses_nothing(own_page: ChatPage) -> None:
+    await own_page.choose_agent("echo")
+    await own_page.asked("one")
+    own_page.provokes("503")
     refusal = {"code": "store_unavailable", "content": "Nothing was saved.", "retryable": True, "request_id": "r1"}
-    await page.tab.route("**/fork", lambda route: route.fulfill(status=503, json={"error": refusal}))
-    await edit(page, 0, "two")
-    await expect(page.by("error-notice")).to_contain_text("Nothing was saved.")
-    await expect(page.by("edited-question")).to_have_value("two")
+    await own_page.tab.route("**/fork", lambda route: route.fulfill(status=503, json={"error": refusal}))
+    await edit(own_page, 0, "two")
+    await expect(own_page.by("error-notice")).to_contain_text("Nothing was saved.")
+    await expect(own_page.by("edited-question")).to_have_value("two")
 
 
-async def test_a_branch_in_which_nothing_was_asked_hides_no_other(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_a_branch_in_which_nothing_was_asked_hides_no_other(page: ChatPage, shared_server: RunningServer) -> None:
     await page.choose_agent("echo")
     await page.asked("one")
     await page.asked("two")
     root = page.session_id
-    async with rest(chat_server) as http:
+    async with rest(shared_server) as http:
         forked = await http.post(f"/sessions/{root}/fork", json={"rank": 0})
     assert forked.status_code == 201
     await page.start_new_chat()
@@ -320,24 +333,24 @@ class Refusing:
 
 
 async def test_a_branch_whose_question_is_refused_is_given_up_and_the_question_is_not(
-    page: ChatPage, chat_server: RunningServer
+    own_page: ChatPage, chat_server: RunningServer
 ) -> None:
-    await page.choose_agent("echo")
-    await page.asked("one")
-    await page.asked("two")
-    root, before = page.session_id, await page.shown()
-    await page.tab.route_web_socket("**/ws", Refusing(root).route)
-    await page.tab.reload()
-    await page.ended(exchanges=2)
-    await page.composer.fill("written already")
-    await edit(page, 0, "another")
-    await expect(page.by("error-notice")).to_contain_text("Not now.")
-    await page.ended(exchanges=2)
-    assert page.session_id == root and await page.shown() == before
-    await expect(page.composer).to_have_value("another\n\nwritten already")
-    await expect(page.by("variant-place")).to_have_count(0)
+    await own_page.choose_agent("echo")
+    await own_page.asked("one")
+    await own_page.asked("two")
+    root, before = own_page.session_id, await own_page.shown()
+    await own_page.tab.route_web_socket("**/ws", Refusing(root).route)
+    await own_page.tab.reload()
+    await own_page.ended(exchanges=2)
+    await own_page.composer.fill("written already")
+    await edit(own_page, 0, "another")
+    await expect(own_page.by("error-notice")).to_contain_text("Not now.")
+    await own_page.ended(exchanges=2)
+    assert own_page.session_id == root and await own_page.shown() == before
+    await expect(own_page.composer).to_have_value("another\n\nwritten already")
+    await expect(own_page.by("variant-place")).to_have_count(0)
     assert [one["id"] for one in await family(chat_server, root)] == [root]
-    await page.asked("three")
+    await own_page.asked("three")
 
 
 async def test_where_branches_differ_is_computed_from_the_family(page: ChatPage) -> None:

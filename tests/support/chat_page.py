@@ -208,9 +208,13 @@ async def new_chat_in(page: ChatPage) -> AsyncIterator[ChatPage]:
     """A new conversation in a page that several tests share, for a third of the cost of a page.
 
     Such tests leave nothing in the page: nothing typed, no route, no setting, and nothing that they have announced.
+    Their other tabs are closed.
     """
     await page.start_new_chat()
     yield page
+    for tab in page.tab.context.pages:
+        if tab is not page.tab:
+            await tab.close()
     assert page.problems == [], page.problems
 
 

@@ -2,15 +2,24 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Route, WebSocketRoute, expect
-from support.chat_page import ChatPage, chat_page
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.paced_agent import Pace
 from support.rest_client import rest
 from support.running_server import RunningServer
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page, agent="assistant") as page:
+        yield page
+
 
 KEPT = "prefix => Object.keys(localStorage).filter((key) => key.startsWith(prefix)).map((key) => localStorage[key])"
 
@@ -36,62 +45,64 @@ class Deaf:
             route.connect_to_server()
 
 
-async def test_drafts_outlast_a_reload_each_in_its_conversation_and_tab(page: ChatPage) -> None:
-    await page.asked("my name is Zorblax")
-    session = page.session_id
-    await page.composer.fill("half a question")
-    await page.start_new_chat()
-    await expect(page.composer).to_have_value("")
-    await page.composer.fill("a new one")
-    other = await page.another_tab()
+async def test_drafts_outlast_a_reload_each_in_its_conversation_and_tab(own_page: ChatPage) -> None:
+    await own_page.asked("my name is Zorblax")
+    session = own_page.session_id
+    await own_page.composer.fill("half a question")
+    await own_page.start_new_chat()
+    await expect(own_page.composer).to_have_value("")
+    await own_page.composer.fill("a new one")
+    other = await own_page.another_tab()
     await expect(other.composer).to_have_value("")
     await other.composer.fill("another new one")
 
-    await page.tab.reload()
-    await expect(page.composer).to_have_value("a new one")
+    await own_page.tab.reload()
+    await expect(own_page.composer).to_have_value("a new one")
     await other.tab.reload()
     await expect(other.composer).to_have_value("another new one")
-    await page.open(f"#s={session}")
-    await page.tab.reload()
-    await expect(page.composer).to_have_value("half a question")
-    await page.ended()
-    await page.asked("half a question")
-    await page.tab.reload()
-    await page.ended(exchanges=2)
-    await expect(page.composer).to_have_value("")
+    await own_page.open(f"#s={session}")
+    await own_page.tab.reload()
+    await expect(own_page.composer).to_have_value("half a question")
+    await own_page.ended()
+    await own_page.asked("half a question")
+    await own_page.tab.reload()
+    await own_page.ended(exchanges=2)
+    await expect(own_page.composer).to_have_value("")
 
 
-async def test_a_new_tab_takes_over_the_draft_of_one_that_is_gone(page: ChatPage) -> None:
-    other = await page.another_tab()
+async def test_a_new_tab_takes_over_the_draft_of_one_that_is_gone(own_page: ChatPage) -> None:
+    other = await own_page.another_tab()
     await other.composer.fill("never sent")
     await is_kept(other, "never sent")
     await other.tab.close()
-    third = await page.another_tab()
+    third = await own_page.another_tab()
     await expect(third.composer).to_have_value("never sent")
     # It belongs to one tab only.
-    fourth = await page.another_tab()
+    fourth = await own_page.another_tab()
     await expect(fourth.composer).to_have_value("")
 
 
-async def test_an_ask_that_was_not_acknowledged_is_sent_again_after_a_reload_and_counts_once(page: ChatPage) -> None:
+async def test_an_ask_that_was_not_acknowledged_is_sent_again_after_a_reload_and_counts_once(
+    own_page: ChatPage,
+) -> None:
     deaf = Deaf()
-    await deaf.watch(page)
-    await page.ask("my name is Zorblax")
-    await expect(page.exchanges).to_have_attribute("data-status", "sending")
-    await is_kept(page, "Zorblax", "chat.ask")
-    await page.tab.reload()
-    await expect(page.by("message-user")).to_have_text("You my name is Zorblax", use_inner_text=True)
+    await deaf.watch(own_page)
+    await own_page.ask("my name is Zorblax")
+    await expect(own_page.exchanges).to_have_attribute("data-status", "sending")
+    await is_kept(own_page, "Zorblax", "chat.ask")
+    await own_page.tab.reload()
+    await expect(own_page.by("message-user")).to_have_text("You my name is Zorblax", use_inner_text=True)
 
     deaf.is_deaf = False
-    await page.tab.reload()
-    await page.ended()
-    await expect(page.composer).to_have_value("")
-    await page.tab.reload()
-    await page.ended()
-    assert await page.tab.evaluate(f"({KEPT})('chat.ask')") == []
+    await own_page.tab.reload()
+    await own_page.ended()
+    await expect(own_page.composer).to_have_value("")
+    await own_page.tab.reload()
+    await own_page.ended()
+    assert await own_page.tab.evaluate(f"({KEPT})('chat.ask')") == []
 
 
-async def test_an_ask_whose_acknowledgement_was_lost_counts_once(page: ChatPage) -> None:
+async def test_an_ask_whose_acknowledgement_was_lost_counts_once(own_page: ChatPage) -> None:
     """The server has got it, and answered; the page has heard nothing of that."""
     is_deaf = True
 
@@ -101,26 +112,26 @@ async def test_an_ask_whose_acknowledgement_was_lost_counts_once(page: ChatPage)
         if is_deaf:
             server.on_message(lambda message: None)
 
-    await page.asked("hello")
-    session = page.session_id
-    await page.tab.route_web_socket("**/ws", route)
-    await page.tab.reload()
-    await page.ended()
-    await page.ask("my name is Zorblax")
-    await expect(page.exchanges.last).to_have_attribute("data-status", "sending")
-    other = await page.another_tab(f"#s={session}")
+    await own_page.asked("hello")
+    session = own_page.session_id
+    await own_page.tab.route_web_socket("**/ws", route)
+    await own_page.tab.reload()
+    await own_page.ended()
+    await own_page.ask("my name is Zorblax")
+    await expect(own_page.exchanges.last).to_have_attribute("data-status", "sending")
+    other = await own_page.another_tab(f"#s={session}")
     await other.ended(exchanges=2)
 
-    await page.tab.reload()
-    await page.ended(exchanges=2)
+    await own_page.tab.reload()
+    await own_page.ended(exchanges=2)
 
     is_deaf = False
-    await page.tab.reload()
-    await page.tab.wait_for_function(f"() => !({KEPT})('chat.ask').length")
-    await page.ended(exchanges=2)
-    await page.asked("what is my name?")
-    await expect(page.exchanges).to_have_count(3)
-    assert await page.tab.evaluate(f"({KEPT})('chat.ask')") == []
+    await own_page.tab.reload()
+    await own_page.tab.wait_for_function(f"() => !({KEPT})('chat.ask').length")
+    await own_page.ended(exchanges=2)
+    await own_page.asked("what is my name?")
+    await expect(own_page.exchanges).to_have_count(3)
+    assert await own_page.tab.evaluate(f"({KEPT})('chat.ask')") == []
 
 
 async def test_what_is_sent_while_an_answer_is_written_is_asked_when_that_has_ended(page: ChatPage, pace: Pace) -> None:
@@ -153,7 +164,7 @@ async def test_what_is_sent_while_an_answer_is_written_is_asked_when_that_has_en
 
 
 async def test_what_is_queued_is_asked_though_what_it_waits_for_ended_while_the_page_was_loading(
-    page: ChatPage, pace: Pace, chat_server: RunningServer
+    own_page: ChatPage, pace: Pace, chat_server: RunningServer
 ) -> None:
     ended, checked = asyncio.Event(), asyncio.Event()
 
@@ -172,24 +183,24 @@ async def test_what_is_queued_is_asked_though_what_it_waits_for_ended_while_the_
             await checked.wait()
         await route.continue_()
 
-    await page.choose_agent("paced")
-    await page.ask("write 20 words")
+    await own_page.choose_agent("paced")
+    await own_page.ask("write 20 words")
     pace.write(4)
-    await page.writes()
-    await page.ask("write 22 words")
-    await is_kept(page, "queued")
-    await page.tab.route_web_socket("**/ws", follow_late)
-    await page.tab.route("**/messages?*", read_late)
-    page.tab.on("response", lambda response: re.search(r"/exchanges/\w+$", response.url) and checked.set())
-    async with page.tab.expect_response("**/exchanges?*"):
-        await page.tab.reload()
-    await expect(page.exchanges).to_have_attribute("data-status", "running")
+    await own_page.writes()
+    await own_page.ask("write 22 words")
+    await is_kept(own_page, "queued")
+    await own_page.tab.route_web_socket("**/ws", follow_late)
+    await own_page.tab.route("**/messages?*", read_late)
+    own_page.tab.on("response", lambda response: re.search(r"/exchanges/\w+$", response.url) and checked.set())
+    async with own_page.tab.expect_response("**/exchanges?*"):
+        await own_page.tab.reload()
+    await expect(own_page.exchanges).to_have_attribute("data-status", "running")
     pace.finish()
     async with rest(chat_server) as client, asyncio.timeout(30):
-        while (await client.get(f"/sessions/{page.session_id}")).json()["next_rank"] < 2:
+        while (await client.get(f"/sessions/{own_page.session_id}")).json()["next_rank"] < 2:
             await asyncio.sleep(0.05)
     ended.set()
-    await page.ended(exchanges=2)
+    await own_page.ended(exchanges=2)
     assert checked.is_set()
 
 
@@ -202,28 +213,28 @@ QUEUED_EARLIER = """(hours) => {
 }"""
 
 
-async def test_what_was_queued_a_day_ago_is_written_again_and_not_sent(page: ChatPage, pace: Pace) -> None:
-    await page.choose_agent("paced")
-    await page.ask("write 20 words")
+async def test_what_was_queued_a_day_ago_is_written_again_and_not_sent(own_page: ChatPage, pace: Pace) -> None:
+    await own_page.choose_agent("paced")
+    await own_page.ask("write 20 words")
     pace.write(4)
-    await page.writes()
-    await page.ask("my name is Zorblax")
-    await expect(page.by("queued-text")).to_have_text("my name is Zorblax")
-    await page.composer.fill("and so on")
-    await is_kept(page, "and so on")
-    await page.tab.evaluate(QUEUED_EARLIER, 23)
-    await page.tab.reload()
-    await expect(page.by("queued-text")).to_have_text("my name is Zorblax")
-    await expect(page.composer).to_have_value("and so on")
+    await own_page.writes()
+    await own_page.ask("my name is Zorblax")
+    await expect(own_page.by("queued-text")).to_have_text("my name is Zorblax")
+    await own_page.composer.fill("and so on")
+    await is_kept(own_page, "and so on")
+    await own_page.tab.evaluate(QUEUED_EARLIER, 23)
+    await own_page.tab.reload()
+    await expect(own_page.by("queued-text")).to_have_text("my name is Zorblax")
+    await expect(own_page.composer).to_have_value("and so on")
 
-    await page.tab.evaluate(QUEUED_EARLIER, 2)
-    await page.tab.reload()
-    await expect(page.composer).to_have_value("my name is Zorblax\n\nand so on")
-    await expect(page.by("queued")).to_have_count(0)
+    await own_page.tab.evaluate(QUEUED_EARLIER, 2)
+    await own_page.tab.reload()
+    await expect(own_page.composer).to_have_value("my name is Zorblax\n\nand so on")
+    await expect(own_page.by("queued")).to_have_count(0)
     pace.finish()
-    await page.ended()
-    await expect(page.exchanges).to_have_count(1)
-    await expect(page.composer).to_have_value("my name is Zorblax\n\nand so on")
+    await own_page.ended()
+    await expect(own_page.exchanges).to_have_count(1)
+    await expect(own_page.composer).to_have_value("my name is Zorblax\n\nand so on")
 
 
 TELL_LATE = """async () => {
@@ -236,53 +247,53 @@ TELL_LATE = """async () => {
 }"""
 
 
-async def test_what_the_page_before_kept_last_does_not_undo_what_is_written(page: ChatPage) -> None:
-    await page.asked("my name is Zorblax")
-    await page.composer.fill("and so on")
-    await is_kept(page, "and so on")
-    await page.tab.evaluate(TELL_LATE)
-    await page.composer.press_sequentially("!")
-    await expect(page.composer).to_have_value("and so on!")
-    await is_kept(page, "and so on!")
+async def test_what_the_page_before_kept_last_does_not_undo_what_is_written(own_page: ChatPage) -> None:
+    await own_page.asked("my name is Zorblax")
+    await own_page.composer.fill("and so on")
+    await is_kept(own_page, "and so on")
+    await own_page.tab.evaluate(TELL_LATE)
+    await own_page.composer.press_sequentially("!")
+    await expect(own_page.composer).to_have_value("and so on!")
+    await is_kept(own_page, "and so on!")
 
 
-async def test_what_is_sent_before_its_conversation_is_there_is_asked_in_it(page: ChatPage) -> None:
-    await page.asked("my name is Zorblax")
-    session_id = page.session_id
+async def test_what_is_sent_before_its_conversation_is_there_is_asked_in_it(own_page: ChatPage) -> None:
+    await own_page.asked("my name is Zorblax")
+    session_id = own_page.session_id
     opened = asyncio.Event()
 
     async def hold(route: Route) -> None:
         await opened.wait()
         await route.continue_()
 
-    await page.tab.route(f"**/sessions/{session_id}", hold)
-    await page.tab.reload()
-    await page.ask("what is my name?")
-    await expect(page.by("queued-text")).to_have_text("what is my name?")
-    await expect(page.by("queued-send")).to_have_count(0)
-    await expect(page.composer).to_have_value("")
+    await own_page.tab.route(f"**/sessions/{session_id}", hold)
+    await own_page.tab.reload()
+    await own_page.ask("what is my name?")
+    await expect(own_page.by("queued-text")).to_have_text("what is my name?")
+    await expect(own_page.by("queued-send")).to_have_count(0)
+    await expect(own_page.composer).to_have_value("")
     opened.set()
-    await page.ended(exchanges=2)
-    await expect(page.by("queued")).to_have_count(0)
-    await expect(page.answers.last).to_contain_text("Zorblax")
+    await own_page.ended(exchanges=2)
+    await expect(own_page.by("queued")).to_have_count(0)
+    await expect(own_page.answers.last).to_contain_text("Zorblax")
 
 
 async def test_what_is_written_outlasts_the_deletion_of_its_conversation_elsewhere(
-    page: ChatPage, chat_server: RunningServer
+    own_page: ChatPage, chat_server: RunningServer
 ) -> None:
-    await page.asked("my name is Zorblax")
-    await page.composer.fill("half a question")
-    await is_kept(page, "half a question")
-    other = await page.another_tab()
+    await own_page.asked("my name is Zorblax")
+    await own_page.composer.fill("half a question")
+    await is_kept(own_page, "half a question")
+    other = await own_page.another_tab()
     async with rest(chat_server) as client:
-        await client.delete(f"/sessions/{page.session_id}")
-    await expect(page.exchanges).to_have_count(0)
-    await expect(page.composer).to_have_value("half a question")
+        await client.delete(f"/sessions/{own_page.session_id}")
+    await expect(own_page.exchanges).to_have_count(0)
+    await expect(own_page.composer).to_have_value("half a question")
     await expect(other.by("session-item")).to_have_count(0)
     # Nothing is kept of a conversation that is gone.
-    await page.tab.wait_for_function(f"() => ({KEPT})('chat.draft').length === 1")
-    await page.tab.reload()
-    await expect(page.composer).to_have_value("half a question")
+    await own_page.tab.wait_for_function(f"() => ({KEPT})('chat.draft').length === 1")
+    await own_page.tab.reload()
+    await expect(own_page.composer).to_have_value("half a question")
 
 
 async def test_what_is_queued_stays_when_the_answer_is_stopped(page: ChatPage, pace: Pace) -> None:
@@ -312,34 +323,34 @@ async def test_what_is_queued_can_be_removed(page: ChatPage, pace: Pace) -> None
     await expect(page.exchanges).to_have_count(1)
 
 
-async def test_keys_search_begin_write_and_list_themselves(page: ChatPage) -> None:
-    await page.asked("my name is Zorblax")
-    await page.tab.keyboard.press("Control+k")
-    await expect(page.by("session-search")).to_be_focused()
+async def test_keys_search_begin_write_and_list_themselves(own_page: ChatPage) -> None:
+    await own_page.asked("my name is Zorblax")
+    await own_page.tab.keyboard.press("Control+k")
+    await expect(own_page.by("session-search")).to_be_focused()
     # What is typed is no shortcut.
-    await page.tab.keyboard.type("?/")
-    await expect(page.by("session-search")).to_have_value("?/")
-    await page.tab.keyboard.press("Control+Shift+O")
-    await expect(page.exchanges).to_have_count(0)
-    await expect(page.composer).to_be_focused()
-    await page.composer.press_sequentially("?/")
-    await expect(page.composer).to_have_value("?/")
+    await own_page.tab.keyboard.type("?/")
+    await expect(own_page.by("session-search")).to_have_value("?/")
+    await own_page.tab.keyboard.press("Control+Shift+O")
+    await expect(own_page.exchanges).to_have_count(0)
+    await expect(own_page.composer).to_be_focused()
+    await own_page.composer.press_sequentially("?/")
+    await expect(own_page.composer).to_have_value("?/")
 
-    await page.by("new-chat").focus()
-    await page.tab.keyboard.press("/")
-    await expect(page.composer).to_be_focused()
-    await expect(page.composer).to_have_value("?/")
-    await page.by("new-chat").focus()
-    await page.tab.keyboard.press("?")
-    await expect(page.by("shortcuts")).to_contain_text("Search conversations")
-    await page.by("single-keys").uncheck()
-    await page.tab.keyboard.press("Escape")
-    await expect(page.by("shortcuts")).to_have_count(0)
-    await expect(page.by("new-chat")).to_be_focused()
-    await page.tab.keyboard.press("?")
-    await page.by("session-menu").click()
-    await page.by("show-shortcuts").click()
-    await expect(page.by("shortcuts")).to_have_count(1)
+    await own_page.by("new-chat").focus()
+    await own_page.tab.keyboard.press("/")
+    await expect(own_page.composer).to_be_focused()
+    await expect(own_page.composer).to_have_value("?/")
+    await own_page.by("new-chat").focus()
+    await own_page.tab.keyboard.press("?")
+    await expect(own_page.by("shortcuts")).to_contain_text("Search conversations")
+    await own_page.by("single-keys").uncheck()
+    await own_page.tab.keyboard.press("Escape")
+    await expect(own_page.by("shortcuts")).to_have_count(0)
+    await expect(own_page.by("new-chat")).to_be_focused()
+    await own_page.tab.keyboard.press("?")
+    await own_page.by("session-menu").click()
+    await own_page.by("show-shortcuts").click()
+    await expect(own_page.by("shortcuts")).to_have_count(1)
 
 
 async def test_escape_stops_only_when_nothing_else_closes_by_it(page: ChatPage, pace: Pace) -> None:
@@ -388,10 +399,10 @@ async def test_enter_of_an_input_method_and_with_shift_sends_nothing(page: ChatP
 
 
 async def test_on_a_touched_screen_enter_is_a_line_and_the_button_sends(
-    browser: Browser, chat_server: RunningServer
+    browser: Browser, shared_server: RunningServer
 ) -> None:
     phone = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
-    async with chat_page(browser, chat_server.address, **phone) as page:
+    async with chat_page(browser, shared_server.address, **phone) as page:
         await expect(page.composer).to_have_attribute("enterkeyhint", "enter")
         await page.composer.tap()
         await page.composer.press_sequentially("my name is")

@@ -204,13 +204,17 @@ async def chat_page(browser: Browser, address: str, fragment: str = "", **option
 
 
 @asynccontextmanager
-async def new_chat_in(page: ChatPage) -> AsyncIterator[ChatPage]:
+async def new_chat_in(page: ChatPage, *, agent: str | None = None) -> AsyncIterator[ChatPage]:
     """A new conversation in a page that several tests share, for a third of the cost of a page.
+
+    It asks `agent`; None: whoever was chosen last.
 
     Such tests leave nothing in the page: nothing typed, no route, no setting, and nothing that they have announced.
     Their other tabs are closed.
     """
     await page.start_new_chat()
+    if agent and await page.by("agent-picker").get_attribute("data-agent") != agent:
+        await page.choose_agent(agent)
     yield page
     for tab in page.tab.context.pages:
         if tab is not page.tab:

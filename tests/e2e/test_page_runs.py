@@ -9,8 +9,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 from support import wire_agents
 from support.approval_agents import ENTRIES as ASKING
-from support.approval_agents import NOTES_VARIABLE, calls
-from support.chat_page import ChatPage, chat_page
+from support.approval_agents import calls
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.running_server import RunningServer, running_server
 from support.shipped_agents import SHIPPED
 
@@ -25,16 +25,22 @@ GUIDE = {
 EMAIL = ("send_email", {"to": "ann@example.org", "body": "Hello"})
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningServer]:
-    monkeypatch.setenv(NOTES_VARIABLE, str(tmp_path / "notes"))
-    async with running_server(tmp_path, agents=[*SHIPPED, GUIDE, *ASKING, *wire_agents.ENTRIES]) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    agents = [*SHIPPED, GUIDE, *ASKING, *wire_agents.ENTRIES]
+    async with running_server(tmp_path_factory.mktemp("server"), agents=agents) as server:
         yield server
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
     async with chat_page(browser, server.address) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage, notes: Path) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page, agent="assistant") as page:
         yield page
 
 
@@ -117,7 +123,9 @@ RESULT = """async (content) => {
   document.body.append(root);
   render(html`<${Result} result=${{ ok: true, content }} />`, root);
   await new Promise((done) => setTimeout(done, 200));
-  return root.querySelector("[data-testid=tool-result]").innerHTML;
+  const shown = root.querySelector("[data-testid=tool-result]").innerHTML;
+  root.remove();
+  return shown;
 }"""
 
 

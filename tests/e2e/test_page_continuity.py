@@ -8,9 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, WebSocket, expect
 from support import paced_agent
-from support.chat_page import ChatPage, chat_page, shown_of
+from support.chat_page import ChatPage, chat_page, new_chat_in, shown_of
 from support.paced_agent import ASK, WORDS, Pace, first_words
 from support.ports import free_port
 from support.rest_client import messages_of, rest
@@ -20,6 +21,13 @@ from support.tcp_line import TcpLine, tcp_line
 from agentic_backend.relay.log import exchange_log
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page, agent="assistant") as page:
+        yield page
+
 
 NETWORK_ERRORS = r"net::ERR_|WebSocket connection to"
 
@@ -42,7 +50,7 @@ async def assert_shows_what_is_stored(page: ChatPage, server: RunningServer) -> 
 
 
 async def test_a_reload_in_the_middle_of_an_answer_loses_and_doubles_nothing(
-    page: ChatPage, chat_server: RunningServer, pace: Pace
+    page: ChatPage, shared_server: RunningServer, pace: Pace
 ) -> None:
     await ask_paced(page)
     for words in (30, 60, 90):
@@ -53,11 +61,11 @@ async def test_a_reload_in_the_middle_of_an_answer_loses_and_doubles_nothing(
     pace.finish()
     await page.ended()
     await expect(page.answers).to_have_count(1)
-    await assert_shows_what_is_stored(page, chat_server)
+    await assert_shows_what_is_stored(page, shared_server)
 
 
 async def test_a_reload_between_tools_and_answer_loses_and_doubles_nothing(
-    page: ChatPage, chat_server: RunningServer
+    page: ChatPage, shared_server: RunningServer
 ) -> None:
     await page.ask("What is 12*34, and wait 1 second")
     await page.unfold()
@@ -66,11 +74,11 @@ async def test_a_reload_between_tools_and_answer_loses_and_doubles_nothing(
     await page.ended()
     await page.unfold()
     await expect(page.by("tool-card")).to_have_count(2)
-    await assert_shows_what_is_stored(page, chat_server)
+    await assert_shows_what_is_stored(page, shared_server)
 
 
 async def test_a_reload_before_the_first_word_does_not_ask_twice(
-    page: ChatPage, chat_server: RunningServer, pace: Pace
+    page: ChatPage, shared_server: RunningServer, pace: Pace
 ) -> None:
     await ask_paced(page)
     await expect(page.exchanges).to_have_attribute("data-status", "running")
@@ -78,10 +86,10 @@ async def test_a_reload_before_the_first_word_does_not_ask_twice(
     await page.ended("running")
     pace.finish()
     await page.ended()
-    await assert_shows_what_is_stored(page, chat_server)
+    await assert_shows_what_is_stored(page, shared_server)
 
 
-async def test_two_tabs_of_a_session_show_the_same(page: ChatPage, chat_server: RunningServer, pace: Pace) -> None:
+async def test_two_tabs_of_a_session_show_the_same(page: ChatPage, shared_server: RunningServer, pace: Pace) -> None:
     await ask_paced(page)
     pace.write(10)
     await assert_reads(page, 10)
@@ -90,7 +98,7 @@ async def test_two_tabs_of_a_session_show_the_same(page: ChatPage, chat_server: 
     pace.write(WORDS - 10 + 1)
     for tab in tabs:
         await tab.ended()
-        await assert_shows_what_is_stored(tab, chat_server)
+        await assert_shows_what_is_stored(tab, shared_server)
 
     await tabs[1].ask(ASK)
     pace.write(20)
@@ -99,10 +107,10 @@ async def test_two_tabs_of_a_session_show_the_same(page: ChatPage, chat_server: 
     pace.finish()
     for tab in tabs:
         await tab.ended(exchanges=2)
-        await assert_shows_what_is_stored(tab, chat_server)
+        await assert_shows_what_is_stored(tab, shared_server)
 
 
-async def test_an_answer_can_be_stopped_from_another_tab(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_an_answer_can_be_stopped_from_another_tab(page: ChatPage, shared_server: RunningServer) -> None:
     await page.ask("hang after 20 tokens")
     await page.writes(19)
     other = await page.another_tab(f"#s={page.session_id}")
@@ -110,11 +118,11 @@ async def test_an_answer_can_be_stopped_from_another_tab(page: ChatPage, chat_se
     await other.by("stop").click()
     for tab in (page, other):
         await tab.ended("stopped")
-        await assert_shows_what_is_stored(tab, chat_server)
+        await assert_shows_what_is_stored(tab, shared_server)
 
 
 async def test_a_conversation_that_was_left_meanwhile_shows_all_of_its_answer(
-    page: ChatPage, chat_server: RunningServer, pace: Pace
+    page: ChatPage, shared_server: RunningServer, pace: Pace
 ) -> None:
     await ask_paced(page)
     pace.write(10)
@@ -128,7 +136,7 @@ async def test_a_conversation_that_was_left_meanwhile_shows_all_of_its_answer(
     await assert_reads(page, 30)
     pace.finish()
     await page.ended()
-    await assert_shows_what_is_stored(page, chat_server)
+    await assert_shows_what_is_stored(page, shared_server)
 
 
 async def test_a_lost_connection_in_the_middle_of_an_answer_loses_and_doubles_nothing(

@@ -1,12 +1,22 @@
 """Text that streams can be touched: what is selected, focused, scrolled and clicked in it stays while it grows."""
 
+from collections.abc import AsyncIterator
+
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
-from support.chat_page import ChatPage
+from support.chat_page import ChatPage, new_chat_in
 from support.markdown_texts import ROW, TOUCHED
 from support.paced_agent import Pace
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page) as page:
+        yield page
+
 
 SELECTED = "() => getSelection().toString()"
 MARK = "(element) => { element.marked = true; }"
@@ -136,23 +146,23 @@ async def test_the_columns_of_a_long_table_get_more_room_where_there_is_some(
     await page.ended()
 
 
-async def test_an_image_that_was_asked_for_stays_while_its_paragraph_grows(page: ChatPage, pace: Pace) -> None:
-    page.provokes(r"outside request: https://outside\.example/|ERR_NAME_NOT_RESOLVED")
-    await ask(page, "Look ![cat](https://outside.example/cat.png) at this and more words to come")
-    await written_up_to(page, pace, "at this")
-    await page.answers.get_by_role("button", name="Show image").click()
-    await expect(page.answers.get_by_role("img", name="cat")).to_be_focused()
+async def test_an_image_that_was_asked_for_stays_while_its_paragraph_grows(own_page: ChatPage, pace: Pace) -> None:
+    own_page.provokes(r"outside request: https://outside\.example/|ERR_NAME_NOT_RESOLVED")
+    await ask(own_page, "Look ![cat](https://outside.example/cat.png) at this and more words to come")
+    await written_up_to(own_page, pace, "at this")
+    await own_page.answers.get_by_role("button", name="Show image").click()
+    await expect(own_page.answers.get_by_role("img", name="cat")).to_be_focused()
     pace.finish()
-    await page.ended()
-    await expect(page.answers.get_by_role("img", name="cat")).to_be_focused()
+    await own_page.ended()
+    await expect(own_page.answers.get_by_role("img", name="cat")).to_be_focused()
 
 
-async def test_an_answer_is_shown_as_it_was_written_while_its_renderer_cannot_be_loaded(page: ChatPage) -> None:
-    page.provokes(r"growing-text\.js|ERR_FAILED")
-    await page.tab.route("**/growing-text.js*", lambda route: route.abort())
-    await page.tab.reload()
-    await page.asked("repeat after me: **Bold** <b>words</b>")
-    await expect(page.answers.last).to_contain_text("**Bold** <b>words</b>")
+async def test_an_answer_is_shown_as_it_was_written_while_its_renderer_cannot_be_loaded(own_page: ChatPage) -> None:
+    own_page.provokes(r"growing-text\.js|ERR_FAILED")
+    await own_page.tab.route("**/growing-text.js*", lambda route: route.abort())
+    await own_page.tab.reload()
+    await own_page.asked("repeat after me: **Bold** <b>words</b>")
+    await expect(own_page.answers.last).to_contain_text("**Bold** <b>words</b>")
 
-    await page.tab.unroute("**/growing-text.js*")
-    await expect(page.answers.last.locator("strong")).to_have_text("Bold")
+    await own_page.tab.unroute("**/growing-text.js*")
+    await expect(own_page.answers.last.locator("strong")).to_have_text("Bold")

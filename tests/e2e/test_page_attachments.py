@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, FilePayload, Route, WebSocketRoute, expect
 from support.attached_files import a_pdf, a_png
-from support.chat_page import ChatPage, chat_page
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.running_server import RunningServer, running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -36,17 +36,29 @@ def a_file(name: str, content: bytes, mime: str = "application/octet-stream") ->
     return {"name": name, "mimeType": mime, "buffer": content}
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, settings=LIMITS) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path_factory.mktemp("server"), settings=LIMITS) as server:
         yield server
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
+async def own_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
     async with chat_page(browser, server.address) as page:
-        await page.open()
         await expect(page.by("attach")).to_be_visible()
+        yield page
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
+    async with chat_page(browser, server.address) as page:
+        await expect(page.by("attach")).to_be_visible()
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page) as page:
         yield page
 
 
@@ -105,12 +117,12 @@ async def test_files_are_pasted_and_dropped(page: ChatPage) -> None:
     await expect(page.by("file-chip")).to_have_text(["pasted.txt18 byte", "dropped.txt14 byte"])
 
 
-async def test_each_file_that_does_not_fit_says_why(page: ChatPage) -> None:
-    page.provokes("status of 400")
+async def test_each_file_that_does_not_fit_says_why(own_page: ChatPage) -> None:
+    own_page.provokes("status of 400")
     files = [a_file("huge.txt", b"x" * 5_000), a_file("a.zip", b"PK\x03\x04\xff\xff"), a_file("empty.txt", b"")]
-    await choose(page, *files, a_file("fine.txt", b"fine"))
-    await expect(page.by("attached")).to_contain_text(["fine.txt"])
-    failed = page.by("failed-upload")
+    await choose(own_page, *files, a_file("fine.txt", b"fine"))
+    await expect(own_page.by("attached")).to_contain_text(["fine.txt"])
+    failed = own_page.by("failed-upload")
     await expect(failed).to_have_count(3)
     await expect(failed.filter(has_text="huge.txt")).to_contain_text("A file has at most 4 kB; this has 4.9 kB.")
     await expect(failed.filter(has_text="a.zip")).to_contain_text("This is neither an image")
@@ -118,8 +130,8 @@ async def test_each_file_that_does_not_fit_says_why(page: ChatPage) -> None:
     for _ in range(3):
         await failed.first.get_by_role("button").click()
     await expect(failed).to_have_count(0)
-    await choose(page, *[a_file(f"{number}.txt", b"x") for number in range(30)])
-    await expect(page.by("attached")).to_have_count(3)
+    await choose(own_page, *[a_file(f"{number}.txt", b"x") for number in range(30)])
+    await expect(own_page.by("attached")).to_have_count(3)
     # One says it for all.
     await expect(failed).to_have_text(["2.txt A message takes at most 3 files."], use_inner_text=True)
 
@@ -136,25 +148,25 @@ async def hold_uploads(page: ChatPage) -> asyncio.Event:
     return held
 
 
-async def test_an_upload_shows_its_progress_and_can_be_given_up(page: ChatPage, server: RunningServer) -> None:
-    held = await hold_uploads(page)
-    await choose(page, a_file("slow.png", PNG, "image/png"))
-    upload = page.by("upload")
+async def test_an_upload_shows_its_progress_and_can_be_given_up(own_page: ChatPage, server: RunningServer) -> None:
+    held = await hold_uploads(own_page)
+    await choose(own_page, a_file("slow.png", PNG, "image/png"))
+    upload = own_page.by("upload")
     await expect(upload.get_by_role("progressbar", name="Upload of slow.png")).to_be_visible()
-    await is_loaded(page, "[data-testid=upload] img")
-    await page.ask("too early")
-    await expect(page.by("due")).to_have_text("It will be sent once the files are uploaded.")
-    await expect(page.by("send")).to_be_disabled()
-    await expect(page.exchanges).to_have_count(0)
+    await is_loaded(own_page, "[data-testid=upload] img")
+    await own_page.ask("too early")
+    await expect(own_page.by("due")).to_have_text("It will be sent once the files are uploaded.")
+    await expect(own_page.by("send")).to_be_disabled()
+    await expect(own_page.exchanges).to_have_count(0)
     await upload.get_by_role("button", name="Cancel slow.png").click()
     await expect(upload).to_have_count(0)
-    await expect(page.composer).to_be_focused()
-    await expect(page.by("send")).to_be_enabled()
-    await expect(page.by("due")).to_have_count(0)
-    await expect(page.exchanges).to_have_count(0)
+    await expect(own_page.composer).to_be_focused()
+    await expect(own_page.by("send")).to_be_enabled()
+    await expect(own_page.by("due")).to_have_count(0)
+    await expect(own_page.exchanges).to_have_count(0)
     held.set()
-    await page.tab.unroute_all(behavior="wait")
-    await expect(page.by("attached")).to_have_count(0)
+    await own_page.tab.unroute_all(behavior="wait")
+    await expect(own_page.by("attached")).to_have_count(0)
 
 
 SLOW_FRAMES = """() => {
@@ -164,24 +176,24 @@ SLOW_FRAMES = """() => {
 
 
 @pytest.mark.parametrize("more", ["", " and more"])
-async def test_what_is_sent_too_early_goes_with_its_file_unless_more_is_written(page: ChatPage, more: str) -> None:
-    held = await hold_uploads(page)
+async def test_what_is_sent_too_early_goes_with_its_file_unless_more_is_written(own_page: ChatPage, more: str) -> None:
+    held = await hold_uploads(own_page)
     # What is typed between two frames counts as well.
-    await page.tab.evaluate(SLOW_FRAMES)
-    await choose(page, a_file("slow.txt", b"tea", "text/plain"))
-    await page.ask("too early")
-    await expect(page.by("due")).to_be_visible()
-    await page.composer.press_sequentially(more)
+    await own_page.tab.evaluate(SLOW_FRAMES)
+    await choose(own_page, a_file("slow.txt", b"tea", "text/plain"))
+    await own_page.ask("too early")
+    await expect(own_page.by("due")).to_be_visible()
+    await own_page.composer.press_sequentially(more)
     held.set()
     if more:
-        await expect(page.by("attached")).to_be_visible()
-        await expect(page.by("due")).to_have_count(0)
-        await expect(page.composer).to_have_value("too early and more")
-        await expect(page.exchanges).to_have_count(0)
-        await page.by("send").click()
-    await page.ended()
-    await expect(page.by("message-user")).to_contain_text(f"too early{more}")
-    await expect(page.by("message-user")).to_contain_text("slow.txt")
+        await expect(own_page.by("attached")).to_be_visible()
+        await expect(own_page.by("due")).to_have_count(0)
+        await expect(own_page.composer).to_have_value("too early and more")
+        await expect(own_page.exchanges).to_have_count(0)
+        await own_page.by("send").click()
+    await own_page.ended()
+    await expect(own_page.by("message-user")).to_contain_text(f"too early{more}")
+    await expect(own_page.by("message-user")).to_contain_text("slow.txt")
 
 
 async def test_what_is_attached_outlasts_a_reload_and_can_be_removed(page: ChatPage) -> None:
@@ -199,7 +211,7 @@ async def test_what_is_attached_outlasts_a_reload_and_can_be_removed(page: ChatP
     await expect(page.answers.last).to_contain_text("I see an image")
 
 
-async def test_what_is_attached_comes_back_with_an_ask_that_is_refused_after_a_reload(page: ChatPage) -> None:
+async def test_what_is_attached_comes_back_with_an_ask_that_is_refused_after_a_reload(own_page: ChatPage) -> None:
     def swallow(socket: WebSocketRoute) -> None:
         pass
 
@@ -216,17 +228,17 @@ async def test_what_is_attached_comes_back_with_an_ask_that_is_refused_after_a_r
 
         socket.on_message(from_page)
 
-    await page.tab.route_web_socket("**/ws", swallow)
-    await page.tab.reload()
-    await choose(page, a_file("notes.txt", b"x"))
-    await expect(page.by("attached")).to_have_count(1)
-    await page.ask("what is this?")
-    await expect(page.exchanges).to_have_attribute("data-status", "sending")
-    await page.tab.route_web_socket("**/ws", refuse)
-    await page.tab.reload()
-    await expect(page.by("error-notice")).to_contain_text("No more.")
-    await expect(page.composer).to_have_value("what is this?")
-    await expect(page.by("attached")).to_contain_text(["notes.txt"])
+    await own_page.tab.route_web_socket("**/ws", swallow)
+    await own_page.tab.reload()
+    await choose(own_page, a_file("notes.txt", b"x"))
+    await expect(own_page.by("attached")).to_have_count(1)
+    await own_page.ask("what is this?")
+    await expect(own_page.exchanges).to_have_attribute("data-status", "sending")
+    await own_page.tab.route_web_socket("**/ws", refuse)
+    await own_page.tab.reload()
+    await expect(own_page.by("error-notice")).to_contain_text("No more.")
+    await expect(own_page.composer).to_have_value("what is this?")
+    await expect(own_page.by("attached")).to_contain_text(["notes.txt"])
 
 
 async def test_hostile_names_and_contents_are_nothing_but_text(page: ChatPage) -> None:

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 from support import picture_agent
-from support.chat_page import ChatPage, chat_page
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.image_host import ImageHost, image_host
-from support.running_server import running_server
+from support.running_server import RunningServer, running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
@@ -42,45 +42,63 @@ async def outside(tmp_path: Path) -> AsyncIterator[ImageHost]:
         yield host
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path_factory.mktemp("server"), agents=[picture_agent.ENTRY]) as server:
+        yield server
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, outside: ImageHost, tmp_path: Path) -> AsyncIterator[ChatPage]:
-    async with running_server(tmp_path, agents=[picture_agent.ENTRY]) as server:
-        async with chat_page(browser, server.address, ignore_https_errors=True) as page:
-            yield page
+async def own_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
+    """For tests that count what another host is asked for."""
+    async with chat_page(browser, server.address, ignore_https_errors=True) as page:
+        yield page
 
 
-async def test_no_text_asks_anything_of_another_host(page: ChatPage, outside: ImageHost) -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
+    async with chat_page(browser, server.address, ignore_https_errors=True) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page, agent="assistant") as page:
+        yield page
+
+
+async def test_no_text_asks_anything_of_another_host(own_page: ChatPage, outside: ImageHost) -> None:
     address = outside.url(SECRET)
     texts = [form.format(*[address] * form.count("{}")) for form in FORMS]
     offered = 0
     for index, text in enumerate(texts, start=1):
-        await page.ask(f"repeat after me: {text}")
-        await page.ended(exchanges=index)
+        await own_page.ask(f"repeat after me: {text}")
+        await own_page.ended(exchanges=index)
         # The page keeps only what is near: each answer is looked at while it is.
-        for link in await page.answers.last.locator("a, button").all():
+        for link in await own_page.answers.last.locator("a, button").all():
             await link.hover(force=True)
-        offered += await page.answers.last.get_by_role("button", name="Show image").count()
-    await page.tab.reload()
-    await page.ended(exchanges=len(texts))
+        offered += await own_page.answers.last.get_by_role("button", name="Show image").count()
+    await own_page.tab.reload()
+    await own_page.ended(exchanges=len(texts))
     assert offered == 6
     assert (outside.connections, outside.requests) == (0, [])
     print(f"figure: {len(FORMS)} forms of texts, {outside.connections} connections")
 
 
-async def test_a_part_asks_for_its_image_when_its_reader_wants_it(page: ChatPage, outside: ImageHost) -> None:
-    await page.choose_agent("pictures")
+async def test_a_part_asks_for_its_image_when_its_reader_wants_it(own_page: ChatPage, outside: ImageHost) -> None:
+    await own_page.choose_agent("pictures")
     urls = [outside.url(path) for path in ("/one.png", "/two.png")]
-    await page.asked(" ".join([*urls, "http://127.0.0.1:1/plain.png", "javascript:window.executed=1"]))
-    await page.tab.reload()
-    shows = page.answers.get_by_role("button", name=f"Show image from {outside.name}")
+    await own_page.asked(" ".join([*urls, "http://127.0.0.1:1/plain.png", "javascript:window.executed=1"]))
+    await own_page.tab.reload()
+    shows = own_page.answers.get_by_role("button", name=f"Show image from {outside.name}")
     await expect(shows).to_have_count(2)
-    await expect(page.answers.get_by_role("link")).to_have_count(1)
+    await expect(own_page.answers.get_by_role("link")).to_have_count(1)
     assert outside.connections == 0
 
-    page.provokes(rf"outside request: https://{outside.name}/two\.png$")
+    own_page.provokes(rf"outside request: https://{outside.name}/two\.png$")
     await shows.last.focus()
-    await page.tab.keyboard.press("Enter")
-    image = page.answers.get_by_role("img", name=f"Image from {outside.name}")
+    await own_page.tab.keyboard.press("Enter")
+    image = own_page.answers.get_by_role("img", name=f"Image from {outside.name}")
     await expect(image).to_have_js_property("naturalWidth", 1)
     await expect(image).to_be_focused()
     await expect(shows).to_have_count(1)
@@ -88,24 +106,24 @@ async def test_a_part_asks_for_its_image_when_its_reader_wants_it(page: ChatPage
     assert "referer" not in outside.requests[0].lower()
 
 
-async def test_a_text_asks_for_its_image_when_its_reader_wants_it(page: ChatPage, outside: ImageHost) -> None:
+async def test_a_text_asks_for_its_image_when_its_reader_wants_it(own_page: ChatPage, outside: ImageHost) -> None:
     address = outside.url(SECRET)
-    await page.asked(f"repeat after me: [![a cat]({address})]({address}) and ![a dog]({address})")
+    await own_page.asked(f"repeat after me: [![a cat]({address})]({address}) and ![a dog]({address})")
     cat, dog = (
-        page.answers.get_by_role("button", name=f"Show image from {outside.name}: a {animal}")
+        own_page.answers.get_by_role("button", name=f"Show image from {outside.name}: a {animal}")
         for animal in ("cat", "dog")
     )
     await expect(dog).to_be_visible()
-    page.provokes(rf"outside request: https://{outside.name}/pixel\.png")
+    own_page.provokes(rf"outside request: https://{outside.name}/pixel\.png")
     await cat.focus()
-    await page.tab.keyboard.press("Space")
-    image = page.answers.get_by_role("img", name="a cat")
+    await own_page.tab.keyboard.press("Space")
+    image = own_page.answers.get_by_role("img", name="a cat")
     await expect(image).to_have_js_property("naturalWidth", 1)
     await expect(image).to_be_focused()
     await expect(dog).to_be_visible()
     assert outside.paths == [SECRET]
     assert "referer" not in outside.requests[0].lower()
-    assert len(page.tab.context.pages) == 1, "the link around it is not followed"
+    assert len(own_page.tab.context.pages) == 1, "the link around it is not followed"
 
 
 async def test_a_host_is_named_as_what_it_is(page: ChatPage) -> None:

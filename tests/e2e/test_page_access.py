@@ -16,6 +16,7 @@ PHONE: dict[str, Any] = {
     "is_mobile": True,
     "has_touch": True,
 }
+WIDTHS = (320, 390)
 MOST_TABS = 40
 
 TOOLS = "think about what time is it in Tokyo, and what is 12*34?"
@@ -153,11 +154,11 @@ async def assert_as_wide_as_its_window(page: ChatPage) -> None:
     assert too_wide == [0]
 
 
-@pytest.mark.parametrize("width", [390, 320])
-async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: RunningServer, width: int) -> None:
-    options = {**PHONE, "viewport": {"width": width, "height": 700}}
-    async with chat_page(browser, chat_server.address, **options) as page:
-        await assert_as_wide_as_its_window(page)
+async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: RunningServer) -> None:
+    async with chat_page(browser, chat_server.address, **PHONE) as page:
+        for width in WIDTHS:
+            await page.tab.set_viewport_size({"width": width, "height": 700})
+            await assert_as_wide_as_its_window(page)
         for number, text in enumerate([f"repeat after me: {WIDE}", TOOLS], 1):
             await page.composer.fill(text)
             await page.by("send").tap()
@@ -166,9 +167,11 @@ async def test_nothing_is_wider_than_a_phone(browser: Browser, chat_server: Runn
         for button in await page.by("tool-card").get_by_role("button").all():
             await button.tap()
         await page.by("thought").locator("summary").tap()
-        await assert_as_wide_as_its_window(page)
-        await expect(page.composer).to_be_in_viewport(ratio=1)
-        await expect(page.by("send")).to_be_in_viewport(ratio=1)
+        for width in WIDTHS:
+            await page.tab.set_viewport_size({"width": width, "height": 700})
+            await assert_as_wide_as_its_window(page)
+            await expect(page.composer).to_be_in_viewport(ratio=1)
+            await expect(page.by("send")).to_be_in_viewport(ratio=1)
 
 
 async def test_the_list_is_a_drawer_on_a_phone(browser: Browser, chat_server: RunningServer) -> None:

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 from support.chat_client import chat
-from support.chat_page import ChatPage, chat_page
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.large_sessions import fill_with_talk
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
@@ -28,10 +28,18 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
         yield server, session_id
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, served: tuple[RunningServer, str]) -> AsyncIterator[ChatPage]:
-    server, session_id = served
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_page(browser: Browser, served: tuple[RunningServer, str]) -> AsyncIterator[ChatPage]:
+    server, _ = served
     async with chat_page(browser, server.address) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage, served: tuple[RunningServer, str]) -> AsyncIterator[ChatPage]:
+    _, session_id = served
+    async with new_chat_in(shared_page) as page:
+        await page.tab.reload()
         await page.open(f"#s={session_id}")
         await expect(asked(page, EXCHANGES - 1)).to_be_visible()
         yield page

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 from services.keycloak import Keycloak
 from support import paced_agent
-from support.chat_page import window
+from support.chat_page import new_chat_in, window
 from support.chromium import NOT_LOOPBACK
 from support.keycloak_page import KeycloakPage, keycloak_page
 from support.paced_agent import ASK, Pace, first_words
@@ -33,16 +33,41 @@ def settings(keycloak: Keycloak, **client: Any) -> dict[str, Any]:
     return {"auth": {"mode": "keycloak", "keycloak": realm}}
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory, keycloak: Keycloak) -> AsyncIterator[RunningServer]:
+    directory = tmp_path_factory.mktemp("server")
+    async with running_server(directory, agents=[paced_agent.ENTRY], settings=settings(keycloak)) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def alices(browser: Browser, server: RunningServer, keycloak: Keycloak) -> AsyncIterator[KeycloakPage]:
+    async with keycloak_page(browser, server.address, keycloak, "alice") as page:
+        yield page
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def server(tmp_path: Path, keycloak: Keycloak) -> AsyncIterator[RunningServer]:
-    async with running_server(tmp_path, agents=[paced_agent.ENTRY], settings=settings(keycloak)) as server:
+async def page(alices: KeycloakPage) -> AsyncIterator[KeycloakPage]:
+    """Alice's, for tests that may find there what she has asked before, and leave her signed in."""
+    await alices.open()
+    # A test that failed has left her signed out, or one of another file has ended her sessions.
+    if await alices.sign_in_form.is_visible():
+        await alices.sign_in("alice")
+    async with new_chat_in(alices):
+        yield alices
+        await alices.leaves_no_proof()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_server(tmp_path: Path, keycloak: Keycloak) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path, settings=settings(keycloak)) as server:
         yield server
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(browser: Browser, server: RunningServer, keycloak: Keycloak) -> AsyncIterator[KeycloakPage]:
-    """Alice's."""
-    async with keycloak_page(browser, server.address, keycloak, "alice") as page:
+async def own_page(browser: Browser, own_server: RunningServer, keycloak: Keycloak) -> AsyncIterator[KeycloakPage]:
+    """Alice's, for tests that count what is listed, announce problems or leave somebody else signed in."""
+    async with keycloak_page(browser, own_server.address, keycloak, "alice") as page:
         yield page
 
 
@@ -52,20 +77,20 @@ async def ask_paced(page: KeycloakPage) -> None:
 
 
 async def test_two_users_at_the_same_time_each_see_their_own_conversations(
-    browser: Browser, server: RunningServer, keycloak: Keycloak, page: KeycloakPage
+    browser: Browser, own_server: RunningServer, keycloak: Keycloak, own_page: KeycloakPage
 ) -> None:
-    async with keycloak_page(browser, server.address, keycloak, "bob") as bobs:
-        await expect(page.by("account")).to_contain_text("Alice Example")
+    async with keycloak_page(browser, own_server.address, keycloak, "bob") as bobs:
+        await expect(own_page.by("account")).to_contain_text("Alice Example")
         await expect(bobs.by("account")).to_contain_text("Bob Example")
-        await page.asked("my name is Alice")
+        await own_page.asked("my name is Alice")
         await bobs.asked("my name is Bob")
-        for theirs, name in ((page, "Alice"), (bobs, "Bob")):
+        for theirs, name in ((own_page, "Alice"), (bobs, "Bob")):
             await theirs.tab.reload()
             await theirs.ended()
             await expect(theirs.by("session-item")).to_have_text(f"Name {name}")
 
         bobs.provokes(NOT_FOUND)
-        await bobs.open(f"#s={page.session_id}")
+        await bobs.open(f"#s={own_page.session_id}")
         await expect(bobs.tab.get_by_role("alert")).to_be_visible()
         await expect(bobs.tab.get_by_text("Alice")).to_have_count(0)
 
@@ -103,24 +128,24 @@ async def test_a_second_tab_needs_no_second_sign_in(page: KeycloakPage) -> None:
 
 
 async def test_the_administration_in_the_address_outlasts_the_sign_in(
-    server: RunningServer, page: KeycloakPage
+    own_server: RunningServer, own_page: KeycloakPage
 ) -> None:
-    tab = await page.tab.context.new_page()
+    tab = await own_page.tab.context.new_page()
     # Alice is no admin.
-    page.provokes("status of 4")
-    await tab.goto(f"{server.address}/#admin/agents")
+    own_page.provokes("status of 4")
+    await tab.goto(f"{own_server.address}/#admin/agents")
     await expect(tab.get_by_test_id("catalog-error")).to_be_visible()
     assert tab.url.endswith("/#admin/agents")
 
 
-async def test_who_signs_out_is_signed_out_of_keycloak_too(page: KeycloakPage) -> None:
-    await page.asked("my name is Alice")
-    await page.sign_out()
-    await expect(page.sign_in_form).to_be_visible()
-    await page.open()
-    await page.sign_in("bob")
-    await expect(page.by("account")).to_contain_text("Bob Example")
-    await expect(page.by("session-list")).to_have_text("Your conversations will be listed here.")
+async def test_who_signs_out_is_signed_out_of_keycloak_too(own_page: KeycloakPage) -> None:
+    await own_page.asked("my name is Alice")
+    await own_page.sign_out()
+    await expect(own_page.sign_in_form).to_be_visible()
+    await own_page.open()
+    await own_page.sign_in("bob")
+    await expect(own_page.by("account")).to_contain_text("Bob Example")
+    await expect(own_page.by("session-list")).to_have_text("Your conversations will be listed here.")
 
 
 async def test_of_two_tabs_that_wait_for_a_sign_in_one_is_enough(page: KeycloakPage) -> None:
@@ -133,15 +158,15 @@ async def test_of_two_tabs_that_wait_for_a_sign_in_one_is_enough(page: KeycloakP
     await page.leaves_no_proof()
 
 
-async def test_a_step_back_leads_through_keycloak_to_the_chat_again(page: KeycloakPage) -> None:
-    steps = await page.tab.evaluate("history.length")
-    await page.tab.reload()
-    await expect(page.composer).to_be_visible()
-    assert await page.tab.evaluate("history.length") == steps
+async def test_a_step_back_leads_through_keycloak_to_the_chat_again(own_page: KeycloakPage) -> None:
+    steps = await own_page.tab.evaluate("history.length")
+    await own_page.tab.reload()
+    await expect(own_page.composer).to_be_visible()
+    assert await own_page.tab.evaluate("history.length") == steps
     # From there Keycloak sends the browser here, with an answer to what nobody has asked.
-    await page.tab.go_back()
-    await page.asked("my name is Alice")
-    await page.leaves_no_proof()
+    await own_page.tab.go_back()
+    await own_page.asked("my name is Alice")
+    await own_page.leaves_no_proof()
 
 
 async def test_an_answer_to_nothing_that_was_asked_is_not_taken(page: KeycloakPage) -> None:

@@ -23,12 +23,12 @@ MARK = "(element) => { element.marked = true; }"
 MARKED = "(element) => element.marked === true"
 
 
-async def written_up_to(page: ChatPage, pace: Pace, text: str) -> None:
-    """Let the agent write until the answer has this text."""
+async def written_up_to(page: ChatPage, pace: Pace, text: str, *, words: int = 1) -> None:
+    """Let the agent write, this many words in a frame, until the answer has this text."""
     for _ in range(400):
         if text in (await page.answers.inner_text() if await page.answers.count() else ""):
             return
-        pace.write(1)
+        pace.write(words)
         await page.tab.evaluate("() => new Promise(requestAnimationFrame)")
     raise AssertionError(f"not written: {text}")
 
@@ -131,11 +131,12 @@ async def test_the_columns_of_a_long_table_get_more_room_where_there_is_some(
     cell = " ".join(["wide"] * words)
     rows = "\n".join(f"| {cell} | row{number} |" for number in range(70))
     await ask(page, f"| a | b |\n|---|---|\n{rows}\n\nEnd")
-    await written_up_to(page, pace, "row11")
+    in_row = words + 4
+    await written_up_to(page, pace, "row11", words=in_row)
     table = page.answers.locator("table")
     needed, room, _ = await table.evaluate(ROOM)
     for _ in range(300):
-        pace.write(words)
+        pace.write(in_row)
         await page.tab.evaluate("() => new Promise(requestAnimationFrame)")
         if await page.answers.locator("table.frozen").count():
             break

@@ -1,8 +1,13 @@
 """What the chat page makes of Markdown beyond paragraphs: formulas, notes, alerts, tasks, tables, images and code."""
 
+from collections.abc import AsyncIterator
+from typing import Literal
+
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
-from support.chat_page import ChatPage, chat_page
+from support.chat_client import chat
+from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.rest_client import rest
 from support.running_server import RunningServer
 
@@ -11,6 +16,12 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 SVG = "data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='40'%20height='30'/%3E"
 WIDE = "| " + " | ".join(f"column{number}" for number in range(30)) + " |"
 COLOUR = "(element) => getComputedStyle(element).color"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    async with new_chat_in(shared_page) as page:
+        yield page
 
 
 async def says(page: ChatPage, text: str) -> None:
@@ -77,15 +88,19 @@ async def test_svg_and_data_images_are_images_and_never_part_of_the_page(page: C
 
 
 async def test_code_has_a_head_that_sticks_and_colours_of_both_themes(
-    browser: Browser, chat_server: RunningServer
+    browser: Browser, shared_server: RunningServer
 ) -> None:
     colours = set()
-    for scheme in ("light", "dark"):
-        async with chat_page(browser, chat_server.address, color_scheme=scheme) as page:
-            await says(
-                page,
-                "```python\n" + "def f(): return 'x'\n" * 100 + "```\n\n```mermaid\ngraph TD\n```\n\n```nolang\nx\n```",
-            )
+    async with chat_page(browser, shared_server.address) as page:
+        await says(
+            page,
+            "```python\n" + "def f(): return 'x'\n" * 100 + "```\n\n```mermaid\ngraph TD\n```\n\n```nolang\nx\n```",
+        )
+        schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+        for scheme in schemes:
+            await page.tab.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            await page.tab.reload()
+            await page.ended()
             keyword = page.answers.locator(".hljs-keyword").first
             colours.add(await keyword.evaluate(COLOUR))
             await expect(page.answers.locator("code").first).to_have_text(
@@ -102,11 +117,14 @@ async def test_code_has_a_head_that_sticks_and_colours_of_both_themes(
     assert len(colours) == 2
 
 
-async def test_long_code_is_folded_when_it_is_shown_and_copied_whole(page: ChatPage) -> None:
+async def test_long_code_is_folded_when_it_is_shown_and_copied_whole(
+    page: ChatPage, shared_server: RunningServer
+) -> None:
     code = "\n".join(f"line {number}" for number in range(1_000))
     await page.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await says(page, f"```\n{code}\n```")
-    await page.tab.reload()
+    async with chat(shared_server.address) as client:
+        final = (await client.ask(f"repeat after me: ```\n{code}\n```", agent_id="assistant"))[-1]
+    await page.open(f"#s={final['session_id']}")
     await page.ended()
     shown = page.answers.locator("code")
     await expect(shown).to_contain_text("line 29\n")
@@ -119,9 +137,9 @@ async def test_long_code_is_folded_when_it_is_shown_and_copied_whole(page: ChatP
     await expect(page.answers.locator("pre")).to_be_focused()
 
 
-async def test_a_question_of_20_000_lines_is_folded(page: ChatPage, chat_server: RunningServer) -> None:
+async def test_a_question_of_20_000_lines_is_folded(page: ChatPage, shared_server: RunningServer) -> None:
     text = "hello\n" + "\n".join(f"paste {number}" for number in range(20_000))
-    async with rest(chat_server) as http:
+    async with rest(shared_server) as http:
         session = (await http.post("/sessions", json={})).json()
         await http.post(f"/sessions/{session['id']}/messages", json={"content": text})
     await page.open(f"#s={session['id']}")

@@ -56,7 +56,7 @@ async def page(browser: Browser, server: RunningServer, keycloak: Keycloak) -> A
 @pytest.fixture
 def leeway_s(monkeypatch: pytest.MonkeyPatch) -> int:
     """How long the server waits for the next token once one has ended; set before the page shows its first."""
-    leeway_s = EXPIRY_LEEWAY_S if LONG else 4
+    leeway_s = EXPIRY_LEEWAY_S if LONG else 6
     monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", leeway_s)
     return leeway_s
 

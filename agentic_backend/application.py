@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from agentic_backend.agents.parts import PartKind, V
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
@@ -80,6 +81,7 @@ __all__ = [
     "Modifications",
     "NotFound",
     "PageSize",
+    "PartKind",
     "Point",
     "Purpose",
     "Query",
@@ -221,6 +223,8 @@ class Application:
     """The kinds of its records."""
     metrics: ClassVar[Sequence[Metric]] = ()
     """Its metrics."""
+    parts: ClassVar[Sequence[PartKind[Any]]] = ()
+    """The forms of its own in which it shows something in the chat."""
     services: ApplicationServices | None = None
     """The server sets it before `start`, for the methods below."""
 
@@ -301,6 +305,17 @@ class Application:
         Raises LookupError if `metrics` do not have it, and ValueError if the value or the labels are not the metric's.
         """
         self._services().measure(metric.name, value, labels)
+
+    def show(self, kind: PartKind[V], value: V, text: str) -> None:
+        """Show a value in the chat in this form, which `parts` has, and store it; in tools and nodes of an agent.
+
+        It is shown where `emit_parts` shows a part. `text` says the same in words, in Markdown: for clients that don't
+        know the form, exports and policy modules, which look at the words alone.
+
+        Raises LookupError if `parts` do not have this kind, and ValueError if the value does not fit its model, or is
+        larger than 2 MB with its words.
+        """
+        self._services().show(kind, value, text)
 
     def _services(self) -> ApplicationServices:
         if self.services is None:

@@ -9,6 +9,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.models.provider_failures import typed_failure
+from agentic_backend.agents.parts import PartKind, V, emit_custom_part
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError
@@ -45,15 +46,19 @@ class ApplicationServices:
         self,
         records: Records,
         metrics: Mapping[str, Measured],
+        parts: Mapping[str, PartKind[Any]],
         store: Store,
         models: ChatModels,
         ledger: UsageLedger,
         call: CallOfAnother,
     ) -> None:
-        """`metrics` are what measures them, by name; `call` makes a call of another application (Application.call)."""
+        """`metrics` are what measures them, by name; `parts` are its own kinds by what clients know them by;
+        `call` makes a call of another application (Application.call).
+        """
         self.call = call
         self.records = records
         self._metrics = metrics
+        self._parts = parts
         self._store = store
         self._models = models
         self._ledger = ledger
@@ -91,6 +96,14 @@ class ApplicationServices:
         if {*labels} != {*measured.labels} or not all(isinstance(each, str) for each in labels.values()):
             raise ValueError(f"{name} needs the labels {', '.join(measured.labels) or 'none'}")
         measured.measure(value, labels)
+
+    def show(self, kind: PartKind[V], value: V, text: str) -> None:
+        """See Application.show. Raises LookupError and ValueError."""
+        # By its name: a reload imports an author's modules anew, and the application goes on with its own classes.
+        found = [(known_as, own) for known_as, own in self._parts.items() if own.name == kind.name]
+        if not found:
+            raise LookupError(f"the application's 'parts' do not have {kind.name!r}")
+        emit_custom_part(*found[0], value, text)
 
 
 def _payer(user: User | None) -> Payer:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
+from support.chat_client import chat
 from support.documents import DOCS, blocks
 from support.rest_client import plain_http
-from support.running_server import running_server
+from support.running_server import FAST, running_server
 
 from agentic_backend.hosting.loading import GROUP
 from agentic_backend.testing import open_application
@@ -28,7 +29,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    for name in ("house_words", "house_notes"):
+    for name in ("house_words", "house_notes", "sketches"):
         sys.modules.pop(name, None)
 
 
@@ -41,9 +42,7 @@ def written(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch, name:
 async def test_the_first_application_answers_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [source, _, _], [settings], [call, _], [found, missing] = (
-        BLOCKS[name] for name in ("python", "yaml", "sh", "json")
-    )
+    [source, *_], [settings], [call, _], [found, missing] = (BLOCKS[name] for name in ("python", "yaml", "sh", "json"))
     written(source, tmp_path, monkeypatch)
     async with running_server(tmp_path, settings=yaml.safe_load(settings)) as server, plain_http() as http:
         url = call.split()[-1].replace("localhost:8000", server.address)
@@ -54,7 +53,7 @@ async def test_the_first_application_answers_what_the_page_shows(
 
 
 async def test_its_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, _, test = BLOCKS["python"]
+    source, *_, test = BLOCKS["python"]
     written(source, tmp_path, monkeypatch)
     names: dict[str, Any] = {}
     exec(test, names)
@@ -72,6 +71,22 @@ async def test_its_records_are_kept_as_the_page_says(tmp_path: Path, monkeypatch
         assert (await bob.delete(f"/notes/{key}")).status_code == 404
         assert (await ann.delete(f"/notes/{key}")).status_code == 204
         assert (await ann.get("/notes?topic=a")).json() == {"texts": {}, "next_cursor": None}
+
+
+async def test_its_sketches_are_shown_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(BLOCKS["python"][2], tmp_path, monkeypatch, "sketches")
+    artist = {
+        "id": "artist",
+        "class_path": "agentic_backend.experts.assistant.assistant:Assistant",
+        "tools": ["sketches:draw"],
+    }
+    settings = {**FAST, "applications": [{"class_path": "sketches:Sketches"}]}
+    async with running_server(tmp_path, agents=[artist], settings=settings) as server, chat(server.address) as client:
+        final = (await client.ask('use the tool draw with {"title": "a boat"}', agent_id="artist"))[-1]
+    shown = [part for message in final["messages"] for part in message["parts"] if part["type"] == "custom"]
+    [part] = shown
+    assert part["kind"] == "sketches:sketch" and f"`{part['kind']}`" in PAGE.read_text()
+    assert (part["data"]["title"], part["text"]) == ("a boat", "A sketch of **a boat**.")
 
 
 def test_the_entry_point_is_the_one_that_is_read() -> None:

@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from langgraph.config import get_config, get_stream_writer
 from pydantic import TypeAdapter, ValidationError
 
-from agentic_backend.protocol.parts import CodePart, GeoPart, ImageUrlPart, LinkPart, Part, TextPart
+from agentic_backend.protocol.parts import (
+    CodePart,
+    CustomPart,
+    GeoPart,
+    ImageUrlPart,
+    LinkPart,
+    Part,
+    TextPart,
+    Value,
+)
 
 __all__ = ["CodePart", "EmittedParts", "GeoPart", "ImageUrlPart", "LinkPart", "TextPart", "emit_parts"]
 
@@ -19,6 +28,23 @@ MOST_BYTES = 2_000_000
 
 _SHOWN = (TextPart, CodePart, ImageUrlPart, LinkPart, GeoPart)
 _PART: TypeAdapter[Part] = TypeAdapter(Part)
+
+
+V = TypeVar("V", bound=Value)
+
+
+@dataclass(frozen=True)
+class PartKind(Generic[V]):
+    """A form of its own in which an application shows something in the chat, as a custom part of a message.
+
+    Clients know it as `{id}:{name}`, and its schema from `/apps/{id}/openapi.json`. Who does not know it shows its
+    words.
+    """
+
+    name: str
+    """Lower-case letters, digits and `-`."""
+    model: type[V]
+    """The model of what it has, a subclass of Value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +68,31 @@ def emit_parts(*parts: Part | Mapping[str, Any]) -> None:
     """
     if len(parts) > MOST_PARTS:
         raise ValueError(f"emit_parts: {len(parts)} parts at once, more than {MOST_PARTS}")
-    shown = [_read(place, part) for place, part in enumerate(parts)]
-    size = sum(len(part.model_dump_json().encode()) for part in shown)
+    _emit("emit_parts", [_read(place, part) for place, part in enumerate(parts)])
+
+
+def emit_custom_part(name: str, kind: PartKind[Any], value: Value, text: str) -> None:
+    """Show a value in a form of an application's, as `emit_parts` shows parts; `name` is what clients know it by.
+
+    Raises ValueError if it is none of the form's, or too large.
+    """
+    try:
+        # It may be of a class of the same form, or made without its checks.
+        data = kind.model.model_validate_json(value.model_dump_json(warnings=False)).model_dump(mode="json")
+        part = CustomPart(kind=name, data=data, text=text)
+        part.model_dump_json()
+    except (ValidationError, ValueError, RecursionError) as error:
+        raise ValueError(f"show: {name} can't be shown: {_reason(error)}") from None
+    _emit("show", [part])
+
+
+def _emit(caller: str, parts: Sequence[Part]) -> None:
+    size = sum(len(part.model_dump_json().encode()) for part in parts)
     if size > MOST_BYTES:
-        raise ValueError(f"emit_parts: {size} bytes of parts at once, more than {MOST_BYTES}")
-    if shown:
+        raise ValueError(f"{caller}: {size} bytes of parts at once, more than {MOST_BYTES}")
+    if parts:
         node = get_config().get("metadata", {}).get("langgraph_node", "")
-        get_stream_writer()(EmittedParts(shown, size, node))
+        get_stream_writer()(EmittedParts(parts, size, node))
 
 
 def _read(place: int, part: object) -> Part:

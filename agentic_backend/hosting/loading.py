@@ -17,6 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code, resolve
+from agentic_backend.agents.parts import PartKind
 from agentic_backend.application import Application, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
@@ -24,6 +25,7 @@ from agentic_backend.config.yaml.validation_problems import ProblemAt, validatio
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of, shape_of
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
+from agentic_backend.hosting.declared_parts import declared_parts, part_name
 from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
 from agentic_backend.records.layout import Layout
@@ -52,7 +54,7 @@ class LoadedApplication:
     application: Application
     calls: Sequence[DeclaredCall]
     openapi: bytes
-    """The OpenAPI document of its calls."""
+    """The OpenAPI document of its calls, with the schemas of its parts."""
     catalog: Path | None
     """The file of its agents."""
     agents: Sequence[str]
@@ -62,6 +64,7 @@ class LoadedApplication:
     layouts: Sequence[Layout[Any]]
     """The layouts of its records."""
     metrics: Sequence[Metric]
+    parts: Sequence[PartKind[Any]]
     commands: Sequence[DeclaredCommand]
 
 
@@ -168,7 +171,8 @@ def _loaded(
         application = target(settings)
         calls = declared_calls(application_id, application.calls())
         _require_free_paths(calls, others)
-        openapi = _openapi(target, application_id, title, version, calls)
+        parts = declared_parts(target.parts)
+        openapi = _openapi(target, application_id, title, version, calls, parts)
         catalog = _catalog(target)
         hooks, chores, commands = application.hooks(), application.chores(), application.commands()
         return LoadedApplication(
@@ -185,6 +189,7 @@ def _loaded(
             chores=declared_chores(application_id, chores),
             layouts=declared_records(application_id, target.records),
             metrics=declared_metrics(target.metrics),
+            parts=parts,
             commands=declared_commands(commands),
         )
 
@@ -226,13 +231,19 @@ def _agents_of(catalog: Path | None) -> list[str]:
 
 
 def _openapi(
-    target: type[Application], application_id: str, title: str, version: str, calls: Sequence[DeclaredCall]
+    target: type[Application],
+    application_id: str,
+    title: str,
+    version: str,
+    calls: Sequence[DeclaredCall],
+    parts: Sequence[PartKind[Any]],
 ) -> bytes:
     description = inspect.getdoc(target) or title
     info = {"title": title, "version": version, "description": description}
     at_root = [call.operation.path for call in calls if not call.operation.path.startswith(prefix_of(application_id))]
     door = Door(application_id, (prefix_of(application_id), *at_root), description)
-    document = orjson.dumps(document_of([call.operation for call in calls], info, [door]))
+    models = {part_name(application_id, kind): kind.model for kind in parts}
+    document = orjson.dumps(document_of([call.operation for call in calls], info, [door], models))
     if len(document) > _MOST_OPENAPI_BYTES:
-        raise ClassPathError(f"the OpenAPI document of its calls is larger than {_MOST_OPENAPI_BYTES} bytes")
+        raise ClassPathError(f"its OpenAPI document is larger than {_MOST_OPENAPI_BYTES} bytes")
     return document

@@ -3,6 +3,7 @@
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application_services import ApplicationServices, CallOfAnother, Measured
 from agentic_backend.errors import ApplicationUnavailable
+from agentic_backend.hosting.declared_parts import part_name
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi.groups.applications import ApplicationMetrics
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
@@ -30,7 +31,8 @@ def offered_services(
         )
         for each in loaded.metrics
     }
-    return ApplicationServices(Records(store, loaded.layouts), metrics, store, models, ledger, call or _no_other)
+    parts = {part_name(loaded.id, kind): kind for kind in loaded.parts}
+    return ApplicationServices(Records(store, loaded.layouts), metrics, parts, store, models, ledger, call or _no_other)
 
 
 async def _no_other(application: str, *_: object) -> None:

@@ -7,6 +7,7 @@ from typing import TypeVar, assert_never
 from agentic_backend.loop.event_loop import in_thread_if_long
 from agentic_backend.protocol.parts import (
     CodePart,
+    CustomPart,
     FilePart,
     GeoPart,
     ImageUrlPart,
@@ -35,6 +36,8 @@ async def with_texts(parts: Sequence[Part], change: Callable[[str], str]) -> lis
                 changed.append(part.model_copy(update={"text": await search(text, change)}))
             case CodePart(code=code):
                 changed.append(part.model_copy(update={"code": await search(code, change)}))
+            case CustomPart(text=text):
+                changed.append(_saying(part, await search(text, change)))
             case ImageUrlPart() | ToolCallPart() | ToolResultPart() | LinkPart() | GeoPart() | FilePart():
                 changed.append(part)
             case _:
@@ -71,11 +74,18 @@ def replaced_in(parts: Sequence[Part], places: Sequence[tuple[int, int, str]]) -
                 part = part.model_copy(update={"text": replaced(text, own)})
             case CodePart(code=code):
                 part = part.model_copy(update={"code": replaced(code, own)})
+            case CustomPart(text=text):
+                part = _saying(part, replaced(text, own))
             case ImageUrlPart() | ToolCallPart() | ToolResultPart() | LinkPart() | GeoPart() | FilePart():
                 pass
             case _:
                 assert_never(part)
         changed.append(part)
-        if isinstance(part, TextPart | CodePart | ToolResultPart):
+        if isinstance(part, TextPart | CodePart | ToolResultPart | CustomPart):
             begin = end + 1
     return changed
+
+
+def _saying(part: CustomPart, text: str) -> Part:
+    """The part, or its words alone where they are others: its data may say what they shall not."""
+    return part if text == part.text else TextPart(text=text)

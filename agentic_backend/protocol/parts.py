@@ -129,8 +129,20 @@ class FilePart(Value):
     """In bytes."""
 
 
+class CustomPart(Value):
+    """Something in a form of an application's own."""
+
+    type: Literal["custom"] = "custom"
+    kind: str
+    """The application's id and the name of the form, as in `team-notes:note`."""
+    data: dict[str, Any]
+    """What is shown, by the schema that `/apps/{id}/openapi.json` has for this form."""
+    text: str
+    """The same in words, in Markdown, for who does not know the form."""
+
+
 Part = Annotated[
-    TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart,
+    TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart | CustomPart,
     Field(discriminator="type"),
 ]
 
@@ -149,7 +161,7 @@ def attachment_of(url: str) -> str | None:
 
 
 def text_of(parts: list[Part]) -> str:
-    """The readable text of `parts`: texts, code and tool results, joined by line feeds."""
+    """The readable text of `parts`: texts, code, tool results and the words of custom parts, joined by line feeds."""
     texts: list[str] = []
     for part in parts:
         match part:
@@ -159,6 +171,8 @@ def text_of(parts: list[Part]) -> str:
                 texts.append(code)
             case ToolResultPart(content=content):
                 texts.append(content)
+            case CustomPart(text=text):
+                texts.append(text)
             case ImageUrlPart() | ToolCallPart() | LinkPart() | GeoPart() | FilePart():
                 pass
             case _:

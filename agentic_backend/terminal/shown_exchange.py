@@ -18,6 +18,7 @@ from agentic_backend.protocol.events import ErrorDetail
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import (
     CodePart,
+    CustomPart,
     FilePart,
     GeoPart,
     ImageUrlPart,
@@ -176,7 +177,7 @@ def told(part: Part) -> str | None:
             return safe_line(f"(image) {part.alt or ''} {part.url if not part.url.startswith('data:') else ''}")
         case FilePart():
             return safe_line(f"(file) {shown(part.name)}, {part.size} bytes")
-        case TextPart() | CodePart() | GeoPart():
+        case TextPart() | CodePart() | CustomPart() | GeoPart():
             return None
         case _:
             assert_never(part)

@@ -118,6 +118,17 @@ export interface CodePart {
   readonly code: string;
 }
 
+/** Something in a form of an application's own. */
+export interface CustomPart {
+  readonly type: "custom";
+  /** The application's id and the name of the form, as in `team-notes:note`. */
+  readonly kind: string;
+  /** What is shown, by the schema that `/apps/{id}/openapi.json` has for this form. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** The same in words, in Markdown, for who does not know the form. */
+  readonly text: string;
+}
+
 /** A person's decision about one tool call. */
 export interface Decision {
   /** The call, as the request names it. */
@@ -461,7 +472,8 @@ export interface Parent {
 }
 
 /** A piece of a message's content. Later versions may have other parts, which a client ignores. */
-export type Part = TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart;
+export type Part =
+  TextPart | CodePart | ImageUrlPart | ToolCallPart | ToolResultPart | LinkPart | GeoPart | FilePart | CustomPart;
 
 /** The text so far of a message that is being written. */
 export interface PartialText {

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from graphs.texts import AGENTS
 from playwright.async_api import Browser, expect
+from support import showing_application
 from support.chat_page import chat_page
 from support.running_server import running_server
 
@@ -32,3 +33,16 @@ async def test_answers_show_their_json_sources_images_and_their_absence(browser:
         await ask("drawing")
         await expect(page.answers.locator("img.picture")).to_have_count(1)
         await expect(page.by("no-answer")).to_have_count(0)
+
+
+async def test_of_a_form_that_it_does_not_know_the_page_shows_the_words(browser: Browser, tmp_path: Path) -> None:
+    settings = {"applications": [{"class_path": showing_application.PATH}]}
+    async with (
+        running_server(tmp_path, agents=[showing_application.AGENT], settings=settings) as server,
+        chat_page(browser, server.address) as page,
+    ):
+        await page.choose_agent("painter")
+        await page.asked('use the tool paint with {"how": "sketch"}')
+        await page.unfold()
+        await expect(page.tab.get_by_text("of Zorblax's")).to_have_text("A boat of Zorblax's.")
+        await expect(page.tab.locator("strong", has_text="boat")).to_be_visible()

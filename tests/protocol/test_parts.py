@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.protocol.parts import (
     CodePart,
+    CustomPart,
     FilePart,
     GeoPart,
     ImageUrlPart,
@@ -62,6 +63,10 @@ SHAPES: list[tuple[Part, dict[str, Any]]] = [
         },
     ),
     (GeoPart(geojson=GEOJSON, fit_bounds=False), {"type": "geo", "geojson": GEOJSON, "fit_bounds": False}),
+    (
+        CustomPart(kind="notes:note", data={"words": 2}, text="A note"),
+        {"type": "custom", "kind": "notes:note", "data": {"words": 2}, "text": "A note"},
+    ),
     (
         GeoPart(geojson={}, popup_property="p", fit_bounds=True, style={"fill": None}),
         {"type": "geo", "geojson": {}, "popup_property": "p", "fit_bounds": True, "style": {"fill": None}},

@@ -18,6 +18,7 @@ from agentic_backend.protocol.messages import (
 )
 from agentic_backend.protocol.parts import (
     CodePart,
+    CustomPart,
     GeoPart,
     ImageUrlPart,
     LinkPart,
@@ -182,6 +183,7 @@ async def test_messages_come_back_as_they_were_written(store: Store) -> None:
         ToolResultPart(call_id="c", ok=False, latency_ms=0, content=""),
         LinkPart(kind="citation", href="https://x", title="X"),
         GeoPart(geojson={"type": "Point", "coordinates": [1.25, -3]}, fit_bounds=True, style={"": None}),
+        CustomPart(kind="notes:note", data={"$a.b": {"": [None, 1.5, "\u00e9"]}}, text="A **note**"),
     ]
     metadata = MessageMetadata(
         model="m",

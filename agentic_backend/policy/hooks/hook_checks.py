@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from agentic_backend.policy.hook_result import Audit, Extraction, HookResult, Modifications
-from agentic_backend.protocol.parts import CodePart, Part, TextPart, ToolCallPart, ToolResultPart, text_of
+from agentic_backend.protocol.parts import CodePart, CustomPart, Part, TextPart, ToolCallPart, ToolResultPart, text_of
 
 TEXT_BYTES = 1024 * 1024
 """The most characters of a text that a module puts in place of another, unless that one was longer."""
@@ -57,7 +57,7 @@ def replaced(parts: Sequence[Part], new: str | Sequence[Part]) -> list[Part]:
     """`parts` with `new` in place of their texts; a list replaces them all."""
     if not isinstance(new, str):
         return list(new)
-    others = [part for part in parts if not isinstance(part, TextPart | CodePart)]
+    others = [part for part in parts if not isinstance(part, TextPart | CodePart | CustomPart)]
     return [TextPart(text=new), *others]
 
 

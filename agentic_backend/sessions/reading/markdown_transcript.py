@@ -15,6 +15,7 @@ from urllib.parse import quote
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import (
     CodePart,
+    CustomPart,
     FilePart,
     GeoPart,
     ImageUrlPart,
@@ -80,7 +81,7 @@ class MarkdownTranscript:
 
     def _part(self, part: Part) -> str:
         match part:
-            case TextPart():
+            case TextPart() | CustomPart():
                 return contained(part.text)
             case CodePart():
                 return fenced(part.code, part.language or "")

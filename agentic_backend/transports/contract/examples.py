@@ -62,6 +62,7 @@ from agentic_backend.protocol.messages import (
 )
 from agentic_backend.protocol.parts import (
     CodePart,
+    CustomPart,
     FilePart,
     GeoPart,
     ImageUrlPart,
@@ -310,6 +311,11 @@ _VALUES: tuple[BaseModel, ...] = (
         popup_property="name",
         fit_bounds=True,
         style={"color": "#d33"},
+    ),
+    CustomPart(
+        kind="team-notes:note",
+        data={"title": "Bern", "words": 12},
+        text="**Bern**: a note of 12 words.",
     ),
     TrustSummary(
         exchange_id=_EXCHANGE_ID,

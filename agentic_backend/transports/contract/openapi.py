@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 
 from agentic_backend.errors import AgenticError
@@ -84,14 +86,24 @@ def openapi(operations: Sequence[Operation]) -> Json:
     return document_of(operations, info, DOORS)
 
 
-def document_of(operations: Sequence[Operation], info: Mapping[str, str], doors: Sequence[Door]) -> Json:
-    """The document of `operations`, which are all behind one of the `doors`."""
-    schemas, components = schemas_of(_types(operations))
+def document_of(
+    operations: Sequence[Operation],
+    info: Mapping[str, str],
+    doors: Sequence[Door],
+    parts: Mapping[str, type[BaseModel]] = MappingProxyType({}),
+) -> Json:
+    """The document of `operations`, which are all behind one of the `doors`.
+
+    `parts` are the models of custom parts by kind; `x-parts` has their schemas, where there are some.
+    """
+    of_parts: list[tuple[str, JsonSchemaMode, Any]] = [(f"{kind} part", "serialization", parts[kind]) for kind in parts]
+    schemas, components = schemas_of([*_types(operations), *of_parts])
     described = _Described(schemas, components, doors)
     paths: dict[str, Json] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = described.operation(operation)
     used = {door_of(operation.path, doors).name for operation in operations}
+    shown = {kind: schemas[f"{kind} part"] for kind in parts}
     return {
         "openapi": "3.1.0",
         "info": dict(info),
@@ -104,6 +116,7 @@ def document_of(operations: Sequence[Operation], info: Mapping[str, str], doors:
             "responses": dict(sorted(described.errors.components.items())),
             "schemas": dict(sorted(components.items())),
         },
+        **({"x-parts": shown} if shown else {}),
     }
 
 

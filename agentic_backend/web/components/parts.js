@@ -20,6 +20,8 @@ export function Parts({ parts, streaming, onShown }) {
 function Part({ part, streaming, onShown }) {
   switch (part.type) {
     case "text":
+    // Of a form that the page doesn't know it shows the words.
+    case "custom":
       return html`<${RichText} text=${part.text} streaming=${streaming} onShown=${onShown} />`;
     case "code":
       return html`<${RichText} text=${fenced(part)} />`;
@@ -37,7 +39,7 @@ function Part({ part, streaming, onShown }) {
 /** The text of an answer as its author wrote it, to be copied. */
 export const markdownOf = (parts) =>
   parts
-    .map((part) => (part.type === "text" ? part.text : part.type === "code" ? fenced(part) : null))
+    .map((part) => (part.type === "text" || part.type === "custom" ? part.text : part.type === "code" ? fenced(part) : null))
     .filter(Boolean)
     .join("\n\n");
 

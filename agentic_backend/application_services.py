@@ -100,9 +100,10 @@ class ApplicationServices:
     def show(self, kind: PartKind[V], value: V, text: str) -> None:
         """See Application.show. Raises LookupError and ValueError."""
         # By its name: a reload imports an author's modules anew, and the application goes on with its own classes.
-        found = [(known_as, own) for known_as, own in self._parts.items() if own.name == kind.name]
+        wanted = getattr(kind, "name", None)
+        found = [(known_as, own) for known_as, own in self._parts.items() if own.name == wanted]
         if not found:
-            raise LookupError(f"the application's 'parts' do not have {kind.name!r}")
+            raise LookupError(f"the application's 'parts' do not have {kind!r}")
         emit_custom_part(*found[0], value, text)
 
 

@@ -37,6 +37,17 @@ def all_exact(value: Any) -> bool:
     return not isinstance(value, str | int | float) or is_exact(value)
 
 
+DEEPEST = 100
+"""JSON parsers fail at a depth of about 200."""
+
+
+def depth_of(value: Any) -> int:
+    """The nesting depth of objects and lists in a value that is as parsed from JSON."""
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(depth_of, value.values() if isinstance(value, dict) else value), default=0)
+
+
 def read_exactly(text: str | bytes) -> Any:
     """The value in a JSON text. Raises Inexact if it has a number that isn't exact, ValueError or RecursionError if it
     is no JSON.

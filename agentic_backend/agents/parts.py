@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from langgraph.config import get_config, get_stream_writer
 from pydantic import TypeAdapter, ValidationError
 
+from agentic_backend.exact_json import DEEPEST, INEXACT, all_exact, depth_of
 from agentic_backend.protocol.parts import (
     CodePart,
     CustomPart,
@@ -74,25 +75,43 @@ def emit_parts(*parts: Part | Mapping[str, Any]) -> None:
 def emit_custom_part(name: str, kind: PartKind[Any], value: Value, text: str) -> None:
     """Show a value in a form of an application's, as `emit_parts` shows parts; `name` is what clients know it by.
 
-    Raises ValueError if it is none of the form's, or too large.
+    Raises ValueError if it is none of the form's, or can't be kept, or if its words say nothing.
     """
+    if not isinstance(value, Value) or _named(type(value)) != _named(kind.model):
+        raise ValueError(f"show: {name} needs a {kind.model.__name__}")
+    if not isinstance(text, str) or not text.strip():
+        # Policy modules look at the words: without some, nobody would look at the data.
+        raise ValueError(f"show: {name} needs words that say the same")
     try:
-        # It may be of a class of the same form, or made without its checks.
-        data = kind.model.model_validate_json(value.model_dump_json(warnings=False)).model_dump(mode="json")
-        part = CustomPart(kind=name, data=data, text=text)
+        # A value that was made without its checks is no error yet, but a warning. As the schema has it: by alias.
+        part = CustomPart(kind=name, data=value.model_dump(mode="json", by_alias=True, warnings="error"), text=text)
         part.model_dump_json()
-    except (ValidationError, ValueError, RecursionError) as error:
+    except Exception as error:
+        # Serializers are the author's code.
         raise ValueError(f"show: {name} can't be shown: {_reason(error)}") from None
     _emit("show", [part])
 
 
+def _named(model: type) -> tuple[str, str]:
+    # A reload imports an author's modules anew, and the application goes on with its own classes.
+    return model.__module__, model.__qualname__
+
+
 def _emit(caller: str, parts: Sequence[Part]) -> None:
+    for part in parts:
+        if isinstance(part, GeoPart | CustomPart) and not _can_be_kept(part.model_dump(mode="json")):
+            raise ValueError(f"{caller}: a {part.type} part is nested deeper than {DEEPEST}, or has {INEXACT}")
     size = sum(len(part.model_dump_json().encode()) for part in parts)
     if size > MOST_BYTES:
         raise ValueError(f"{caller}: {size} bytes of parts at once, more than {MOST_BYTES}")
     if parts:
         node = get_config().get("metadata", {}).get("langgraph_node", "")
         get_stream_writer()(EmittedParts(parts, size, node))
+
+
+def _can_be_kept(value: dict[str, Any]) -> bool:
+    """Whether every store and client can read it."""
+    return depth_of(value) <= DEEPEST and all_exact(value)
 
 
 def _read(place: int, part: object) -> Part:

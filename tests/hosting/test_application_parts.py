@@ -1,9 +1,11 @@
 """What applications show in forms of their own: custom parts, declared with a schema, with words for everybody else."""
 
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import model_serializer
 from support.chat_client import chat, check_exchange
 from support.rest_client import error_of, messages_of, plain_http, rest
 from support.running_server import FAST, RunningServer, running_server
@@ -15,7 +17,7 @@ from agentic_backend.application import PartKind
 from agentic_backend.hosting.declared_parts import declared_parts
 from agentic_backend.modules.texts import replaced_in, with_texts
 from agentic_backend.policy.hooks.hook_checks import replaced
-from agentic_backend.protocol.parts import CustomPart, TextPart, text_of
+from agentic_backend.protocol.parts import CustomPart, TextPart, Value, text_of
 
 SETTINGS = {**FAST, "titles": {"enabled": False}, "applications": [{"class_path": PATH}]}
 SHOWN = {
@@ -60,11 +62,16 @@ async def test_what_a_tool_shows_is_seen_stored_and_exported(server: RunningServ
     ("how", "told"),
     {
         "undeclared": "LookupError: the application's 'parts' do not have",
-        "other": "ValueError: show: showing:sketch can't be shown: ",
+        "other": "ValueError: show: showing:sketch needs a Sketch",
+        "dict": "ValueError: show: showing:sketch needs a Sketch",
+        "class": "LookupError: the application's 'parts' do not have",
         "unchecked": "ValueError: show: showing:sketch can't be shown: ",
         "half": "ValueError: show: showing:sketch can't be shown: ",
         "large": "ValueError: show: 3000",
-        "no text": "ValueError: show: showing:sketch can't be shown: text",
+        "no text": "ValueError: show: showing:sketch needs words that say the same",
+        "blank": "ValueError: show: showing:sketch needs words that say the same",
+        "deep": "ValueError: show: a custom part is nested deeper than 100",
+        "long integer": "ValueError: show: a custom part is nested deeper than 100, or has NaN",
     }.items(),
 )
 async def test_what_is_not_of_the_form_is_refused_in_words_without_its_values(
@@ -76,6 +83,18 @@ async def test_what_is_not_of_the_form_is_refused_in_words_without_its_values(
     assert result.startswith(told) and "my secret" not in result
 
 
+async def test_what_pydantic_makes_of_a_value_is_stored_once_and_as_its_schema_says(server: RunningServer) -> None:
+    [part] = customs(await painted(server, "odd"))
+    assert part["data"] == {"theValue": None, "cents": 123.45, "doubled": 24690}
+
+
+async def test_what_is_deep_can_be_read_again(server: RunningServer) -> None:
+    messages = await painted(server, "deepest")
+    async with rest(server, "dev:ann") as client:
+        assert customs(await messages_of(client, messages[0]["session_id"])) == customs(messages) != []
+        assert (await client.get("/me/export")).status_code == 200
+
+
 async def test_outside_of_a_run_nothing_can_be_shown(server: RunningServer) -> None:
     async with plain_http(base_url=f"{server.address}/apps/showing") as client:
         assert error_of(await client.get("/outside"))["code"] == "application_unavailable"
@@ -84,15 +103,31 @@ async def test_outside_of_a_run_nothing_can_be_shown(server: RunningServer) -> N
 async def test_its_document_has_the_schema(server: RunningServer) -> None:
     async with plain_http(base_url=f"{server.address}/apps/showing") as client:
         document = (await client.get("/openapi.json")).json()
-    [(kind, schema)] = document["x-parts"].items()
-    name = schema["$ref"].removeprefix("#/components/schemas/")
-    assert kind == SHOWN["kind"]
-    assert document["components"]["schemas"][name]["required"] == ["title", "points"]
+    required = {
+        kind: document["components"]["schemas"][schema["$ref"].removeprefix("#/components/schemas/")]["required"]
+        for kind, schema in document["x-parts"].items()
+    }
+    assert required == {"showing:sketch": ["title", "points"], "showing:odd": ["theValue", "cents", "doubled"]}
+
+
+def test_nor_can_a_map_be_shown_that_could_not_be_read_again() -> None:
+    deep: Any = reduce(lambda inner, _: [inner], range(150), [])
+    for geojson in ({"a": deep}, {"a": 2**70}):
+        with pytest.raises(ValueError, match="a geo part is nested deeper"):
+            emit_parts({"type": "geo", "geojson": geojson, "fit_bounds": True})
 
 
 def test_no_graph_shows_the_part_of_an_application() -> None:
     with pytest.raises(ValueError, match="which only the server adds"):
         emit_parts(SHOWN)
+
+
+class AsText(Value):
+    """Becomes a text."""
+
+    @model_serializer
+    def text(self) -> str:
+        return "text"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +138,7 @@ def test_no_graph_shows_the_part_of_an_application() -> None:
         ([PartKind("Sketch", Sketch)], "a name has lower-case letters"),
         ([PartKind(7, Sketch)], "a name has lower-case letters"),  # type: ignore[arg-type]
         ([PartKind("sketch", dict)], "a subclass of Value"),  # type: ignore[type-var]
+        ([PartKind("sketch", AsText)], "has to become a JSON object"),
         ([PartKind("sketch", "Sketch")], "a subclass of Value"),  # type: ignore[arg-type]
     ],
 )

@@ -12,7 +12,7 @@ from agentic_backend.agents.models.attached_images import image_block
 from agentic_backend.agents.models.provider_responses import standard_blocks
 from agentic_backend.agents.tools.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.agents.tools.unfit_calls import INVALID
-from agentic_backend.exact_json import is_exact
+from agentic_backend.exact_json import DEEPEST, depth_of, is_exact
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
@@ -59,9 +59,6 @@ _MOST_PARTS = 64
 _FROM_PROVIDER = {"model_name", "model", "model_provider"}
 _MOST_TOKENS = 1_000_000_000
 _LONGEST_MODEL_NAME = 200
-
-# JSON parsers fail at a depth of about 200.
-_DEEPEST = 100
 
 
 def bounded(text: str, most: int = LONGEST_RESULT) -> str:
@@ -352,7 +349,7 @@ def plain(value: Mapping[str, Any]) -> dict[str, Any]:
         decoded = orjson.loads(orjson.dumps(_encodable(value), default=_type_name, option=orjson.OPT_NON_STR_KEYS))
     except (orjson.JSONEncodeError, RecursionError, ValueError):
         return {"_unreadable": type(value).__name__}
-    if _depth(decoded) > _DEEPEST:
+    if depth_of(decoded) > DEEPEST:
         return {"_unreadable": type(value).__name__}
     return decoded if isinstance(decoded, dict) else {"value": decoded}
 
@@ -366,13 +363,6 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_encodable(item) for item in value]
     return str(value) if isinstance(value, int) and not is_exact(value) else value
-
-
-def _depth(value: Any) -> int:
-    """The nesting depth of objects and lists."""
-    if not isinstance(value, dict | list):
-        return 0
-    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def _type_name(value: object) -> str:

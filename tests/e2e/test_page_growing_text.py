@@ -1,25 +1,18 @@
 """Markdown that streams into the chat page ends as the same elements that the whole text makes, however it is cut."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
-from support.chat_page import ChatPage, chat_page
+from playwright.async_api import Page
+from support.chat_page import ChatPage
 from support.markdown_texts import EVERY_MARK, HOSTILE, MIXED, TEXTS
-from support.running_server import running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ChatPage]:
+async def page(shared_page: ChatPage) -> ChatPage:
     """Of all tests: they run the page's modules, and leave the page as it is."""
-    async with (
-        running_server(tmp_path_factory.mktemp("server")) as server,
-        chat_page(browser, server.address) as page,
-    ):
-        yield page
+    return shared_page
 
 
 GROW = """async ([text, cuts]) => {

@@ -1,29 +1,22 @@
 """The page's reducer, run in the browser: whatever the order of arrival, nothing is shown twice and nothing is lost."""
 
 import json
-from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
-from support.chat_page import ChatPage, chat_page
+from support.chat_page import ChatPage
 from support.exchange_events import Event, ExchangeEvents, Message, Step, deliveries, text_part
 from support.further_cases import LONG
-from support.running_server import running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ChatPage]:
+async def page(shared_page: ChatPage) -> ChatPage:
     """Of all tests: they run the page's modules, and leave the page as it is."""
-    async with (
-        running_server(tmp_path_factory.mktemp("server")) as server,
-        chat_page(browser, server.address) as page,
-    ):
-        yield page
+    return shared_page
 
 
 RUNS = 300 if LONG else 100

@@ -21,9 +21,14 @@ def cached(name: str, version: str, make: Callable[[Path], None]) -> Path:
 
     Other processes wait until it is complete. `make` gets an empty directory, and raises if it can't fill it.
     """
-    directory, unfinished = _CACHE / name / version, _CACHE / name / f"{version}-unfinished"
+    return filled_once(_CACHE / name / version, make)
+
+
+def filled_once(directory: Path, make: Callable[[Path], None]) -> Path:
+    """The directory that the first process which needs it lets `make` fill; others wait until it is complete."""
+    unfinished = directory.with_name(f"{directory.name}-unfinished")
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with (directory.parent / "lock").open("w") as lock:
+    with directory.with_name(f"{directory.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not directory.is_dir():
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from services.cache import filled_once
+
 _DIRECTORY = "TESTS_RUN_DIRECTORY"
 
 
@@ -61,13 +63,4 @@ def shared(name: str, make: Callable[[Path], S]) -> S:
 
 def once_a_run(name: str, make: Callable[[Path], None]) -> Path:
     """The run's directory of this name, which the first lane that needs it lets `make` fill."""
-    run = Path(os.environ[_DIRECTORY])
-    directory, unfinished = run / name, run / f"{name}-unfinished"
-    with (run / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not directory.is_dir():
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir()
-            make(unfinished)
-            unfinished.rename(directory)
-    return directory
+    return filled_once(Path(os.environ[_DIRECTORY]) / name, make)

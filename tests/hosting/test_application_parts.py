@@ -13,10 +13,10 @@ from support.showing_application import AGENT, PATH, SKETCH, Sketch
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.parts import emit_parts
-from agentic_backend.application import PartKind
+from agentic_backend.application import HookResult, Modifications, PartKind
 from agentic_backend.hosting.declared_parts import declared_parts
 from agentic_backend.modules.texts import replaced_in, with_texts
-from agentic_backend.policy.hooks.hook_checks import replaced
+from agentic_backend.policy.hooks.hook_checks import InvalidResult, checked, replaced
 from agentic_backend.protocol.parts import CustomPart, TextPart, Value, text_of
 
 SETTINGS = {**FAST, "titles": {"enabled": False}, "applications": [{"class_path": PATH}]}
@@ -26,6 +26,8 @@ SHOWN = {
     "data": {"title": "A boat", "points": [1, 2]},
     "text": "A **boat** of Zorblax's.",
 }
+
+CUSTOM = CustomPart(kind="showing:sketch", data={"title": "my secret"}, text="my secret boat")
 
 
 @pytest.fixture
@@ -130,6 +132,11 @@ class AsText(Value):
         return "text"
 
 
+def test_no_module_puts_one_into_a_message() -> None:
+    with pytest.raises(InvalidResult, match="none that a person can send"):
+        checked(HookResult(modifications=Modifications(message=[CUSTOM])))
+
+
 @pytest.mark.parametrize(
     ("kinds", "told"),
     [
@@ -145,9 +152,6 @@ class AsText(Value):
 def test_an_odd_declaration_is_refused(kinds: Any, told: str) -> None:
     with pytest.raises(ClassPathError, match=told):
         declared_parts(kinds)
-
-
-CUSTOM = CustomPart(kind="showing:sketch", data={"title": "my secret"}, text="my secret boat")
 
 
 async def test_of_a_part_whose_words_are_changed_the_words_are_left() -> None:

@@ -18,7 +18,8 @@ PARTS = 100
 """The most parts of a message that a module puts in place of another."""
 _REASON, _PATTERNS = 1_000, 50
 _SAFE_INTEGER = 2**53
-_PARTS_OF_A_PERSON = tuple(kind for kind in get_args(get_args(Part)[0]) if kind not in (ToolCallPart, ToolResultPart))
+_OF_THE_SERVER = (ToolCallPart, ToolResultPart, CustomPart)
+_PARTS_OF_A_PERSON = tuple(kind for kind in get_args(get_args(Part)[0]) if kind not in _OF_THE_SERVER)
 _ANY_PART: TypeAdapter[Part] = TypeAdapter(Part)
 
 

@@ -43,6 +43,20 @@ async def test_one_person_is_counted_at_each_door_and_named_once(
     assert [line["user_id"] for line in lines if line["message"] == "socket refused"] == ["mallory"]
 
 
+async def test_a_refused_frame_counts_as_what_it_would_have_been(tmp_path: Path) -> None:
+    frames = {"{": "ask", '{"message": 7}': "ask", '{"type": "human_resume"}': "decision", '{"type": "stop"}': None}
+    async with running_server(tmp_path) as server, chat(server.address) as client:
+        counted = {"ask": 0.0, "decision": 0.0}
+        for frame, call in frames.items():
+            await client.send(frame)
+            assert (await client.until("error"))["code"] == "bad_frame"
+            if call is not None:
+                counted[call] += 1
+            name = 'chat_refused_total{{call="{}",code="bad_frame",whose="client"}}'
+            assert {call: await metric_at(server.internal, name.format(call)) for call in counted} == counted
+        assert await refusals(server.internal, "frame", "bad_frame") == len(frames)
+
+
 async def test_a_foreign_page_and_name_are_counted_at_each_door(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, plain_http() as http:
         for headers in ({"Origin": FOREIGN}, {"Host": "elsewhere.example"}):

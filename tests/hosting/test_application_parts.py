@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphs.emitting import MAP
 from pydantic import model_serializer
 from support.chat_client import chat, check_exchange
 from support.rest_client import error_of, messages_of, plain_http, rest
@@ -114,9 +115,9 @@ async def test_its_document_has_the_schema(server: RunningServer) -> None:
 
 def test_nor_can_a_map_be_shown_that_could_not_be_read_again() -> None:
     deep: Any = reduce(lambda inner, _: [inner], range(150), [])
-    for geojson in ({"a": deep}, {"a": 2**70}):
+    for value in (deep, 2**70):
         with pytest.raises(ValueError, match="a geo part is nested deeper"):
-            emit_parts({"type": "geo", "geojson": geojson, "fit_bounds": True})
+            emit_parts(MAP | {"style": {"a": value}})
 
 
 def test_no_graph_shows_the_part_of_an_application() -> None:

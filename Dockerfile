@@ -1,6 +1,6 @@
 # The server as an image: settings for production, a user without rights, nothing to write to but /data and /tmp.
-# tests/e2e/test_image.py follows these steps with the Python of the machine in place of the base image; unless it is run at
-# length, it copies what the lock installs.
+# tests/e2e/test_image.py follows these steps with the Python of the machine in place of the base image, and copies what
+# the lock installs, unless it is run at length.
 # docs/production.md, "The image", says how the base image's digest is renewed.
 # Agents of your own: mount their catalog and their modules at /srv/agentic.
 

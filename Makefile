@@ -43,7 +43,7 @@ test-map: services
 quick: .venv/.installed-dev
 	tests=$$($(BIN)/python tools/tests_of.py quick) && $(BIN)/pytest -n $(LANES) -m "not ($(SERVICES))" $$tests
 
-# The cases that `make test` leaves out, as it has another one of their class; at full length, some hours.
+# The cases that `make test` leaves out, as it has another one of their class; at full length.
 further: services
 	TESTS=long $(BIN)/pytest $(IN_LANES) -m further
 

@@ -46,14 +46,14 @@ class ApplicationServices:
         self,
         records: Records,
         metrics: Mapping[str, Measured],
-        parts: Mapping[str, PartKind[Any]],
+        parts: Mapping[str, tuple[str, PartKind[Any]]],
         store: Store,
         models: ChatModels,
         ledger: UsageLedger,
         call: CallOfAnother,
     ) -> None:
-        """`metrics` are what measures them, by name; `parts` are its own kinds by what clients know them by;
-        `call` makes a call of another application (Application.call).
+        """`metrics` are what measures them, by name; `parts` are its kinds by name, each with what clients know it
+        by; `call` makes a call of another application (Application.call).
         """
         self.call = call
         self.records = records
@@ -100,11 +100,10 @@ class ApplicationServices:
     def show(self, kind: PartKind[V], value: V, text: str) -> None:
         """See Application.show. Raises LookupError and ValueError."""
         # By its name: a reload imports an author's modules anew, and the application goes on with its own classes.
-        wanted = getattr(kind, "name", None)
-        found = [(known_as, own) for known_as, own in self._parts.items() if own.name == wanted]
-        if not found:
+        found = self._parts.get(getattr(kind, "name", ""))
+        if found is None:
             raise LookupError(f"the application's 'parts' do not have {kind!r}")
-        emit_custom_part(*found[0], value, text)
+        emit_custom_part(*found, value, text)
 
 
 def _payer(user: User | None) -> Payer:

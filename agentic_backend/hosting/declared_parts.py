@@ -22,16 +22,16 @@ def declared_parts(kinds: object) -> Sequence[PartKind[Any]]:
             and _NAME.fullmatch(kind.name) is not None,
             "another kind of part has this name": [each.name for each in found].count(kind.name) == 1,
             "the model has to be a subclass of Value": isinstance(kind.model, type) and issubclass(kind.model, Value),
-            "the model has to become a JSON object": _is_object(kind.model),
         }
-        if (rule := first_broken(rules)) is not None:
+        rule = first_broken(rules)
+        if rule is None and not _is_object(kind.model):
+            rule = "the model has to become a JSON object"
+        if rule is not None:
             raise ClassPathError(f"the kind of part {kind.name!r}: {rule}")
     return found
 
 
-def _is_object(model: object) -> bool:
-    if not (isinstance(model, type) and issubclass(model, Value)):
-        return True
+def _is_object(model: type[Value]) -> bool:
     schema = model.model_json_schema(mode="serialization")
     # One that contains itself is among its own definitions.
     return schema.get("type") == "object" or "$ref" in schema

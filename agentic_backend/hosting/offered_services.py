@@ -31,7 +31,7 @@ def offered_services(
         )
         for each in loaded.metrics
     }
-    parts = {part_name(loaded.id, kind): kind for kind in loaded.parts}
+    parts = {kind.name: (part_name(loaded.id, kind), kind) for kind in loaded.parts}
     return ApplicationServices(Records(store, loaded.layouts), metrics, parts, store, models, ledger, call or _no_other)
 
 

@@ -16,13 +16,11 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, TypeAdapter
 
-from agentic_backend.exact_json import is_exact
+from agentic_backend.exact_json import DEEPEST, is_exact
 from agentic_backend.text.normal_form import clean
 
 UNREADABLE = "_unreadable"
 
-# JSON parsers fail at a depth of about 200.
-_DEEPEST = 100
 _MOST_VALUES = 500_000
 _DURATION = TypeAdapter(timedelta)
 
@@ -101,7 +99,7 @@ class _Walk:
 
     def form(self, value: Any, depth: int) -> Any:
         self.values += 1
-        if depth > _DEEPEST or self.values > self._most:
+        if depth > DEEPEST or self.values > self._most:
             raise ValueError
         if value is None or (isinstance(value, bool | str | int | float) and not isinstance(value, Enum)):
             form = _scalar(value)

@@ -29,12 +29,13 @@ LIKE_OTHERS_BY_HTTP = LIKE_OTHERS | {
 
 
 def tried(behaviours: list[Behaviour], like_others: set[str]) -> list[Any]:
-    assert like_others <= {behaviour.name for behaviour in behaviours} | LIKE_OTHERS
     return [
         (further if behaviour.name in like_others else pytest.param)(behaviour, id=behaviour.name)
         for behaviour in behaviours
     ]
 
+
+assert {behaviour.name for behaviour in BEHAVIOURS} >= LIKE_OTHERS_BY_HTTP
 
 every_behaviour = pytest.mark.parametrize("behaviour", tried(BEHAVIOURS, LIKE_OTHERS))
 

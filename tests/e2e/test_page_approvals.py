@@ -52,15 +52,9 @@ HOLD_WHAT_IS_SENT = """() => {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     async with running_server(tmp_path_factory.mktemp("server"), agents=ENTRIES) as server:
         yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
-    async with chat_page(browser, server.address) as page:
-        yield page
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -321,9 +315,9 @@ async def test_decisions_made_in_a_row_all_count(page: ChatPage, notes: Path) ->
 
 
 async def test_a_refused_decision_brings_its_card_back_with_the_words_of_the_server(
-    browser: Browser, server: RunningServer, notes: Path
+    browser: Browser, shared_server: RunningServer, notes: Path
 ) -> None:
-    async with chat_page(browser, server.address) as page:
+    async with chat_page(browser, shared_server.address) as page:
         is_tampering = True
 
         def relay(route: WebSocketRoute) -> None:
@@ -367,7 +361,9 @@ async def test_what_one_tab_decides_the_other_sees(own_page: ChatPage, notes: Pa
     assert runs(notes) == [FILE]
 
 
-async def test_what_waits_is_there_again_after_a_reload(page: ChatPage, server: RunningServer, notes: Path) -> None:
+async def test_what_waits_is_there_again_after_a_reload(
+    page: ChatPage, shared_server: RunningServer, notes: Path
+) -> None:
     await ask(page, "approving", calls(EMAIL, FILE), waiting=2)
     await cards(page).first.get_by_test_id("approve").click()
     await expect(cards(page)).to_have_count(1)
@@ -382,7 +378,7 @@ async def test_what_waits_is_there_again_after_a_reload(page: ChatPage, server: 
     await cards(page).get_by_test_id("approve").click()
     await page.ended()
     assert sorted(runs(notes)) == [FILE, SENT]
-    async with rest(server) as client:
+    async with rest(shared_server) as client:
         assert await page.shown() == shown_of(await messages_of(client, page.session_id))
 
 

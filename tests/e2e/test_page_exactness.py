@@ -39,16 +39,10 @@ OF_THE_PAGE = """async () => {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     directory = tmp_path_factory.mktemp("server")
     async with running_server(directory, agents=[*approval_agents.ENTRIES, *acting_agents.ENTRIES]) as server:
         yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
-    async with chat_page(browser, server.address) as page:
-        yield page
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -223,9 +217,9 @@ async def test_what_cant_be_shown_as_it_is_cant_be_approved(page: ChatPage, note
 
 
 async def test_a_browser_that_rounds_numbers_approves_none_that_it_may_have_rounded(
-    browser: Browser, server: RunningServer, notes: Path
+    browser: Browser, shared_server: RunningServer, notes: Path
 ) -> None:
-    async with chat_page(browser, server.address) as page:
+    async with chat_page(browser, shared_server.address) as page:
         await page.tab.add_init_script(WITHOUT_RAW_JSON)
         await page.tab.reload()
         card = await card_of(page, "approving", calls(("send_email", {"to": "ann", "copies": 2**53 + 1})))

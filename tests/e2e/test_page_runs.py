@@ -26,16 +26,10 @@ EMAIL = ("send_email", {"to": "ann@example.org", "body": "Hello"})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
     agents = [*SHIPPED, GUIDE, *ASKING, *wire_agents.ENTRIES]
     async with running_server(tmp_path_factory.mktemp("server"), agents=agents) as server:
         yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_page(browser: Browser, server: RunningServer) -> AsyncIterator[ChatPage]:
-    async with chat_page(browser, server.address) as page:
-        yield page
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -97,8 +91,10 @@ async def test_an_expert_is_a_node_of_the_tree_and_nothing_is_told_twice(page: C
     await check()
 
 
-async def test_an_expert_that_the_reader_may_not_ask_has_its_name_too(browser: Browser, server: RunningServer) -> None:
-    async with chat_page(browser, server.address, "#token=dev:alice") as page:
+async def test_an_expert_that_the_reader_may_not_ask_has_its_name_too(
+    browser: Browser, shared_server: RunningServer
+) -> None:
+    async with chat_page(browser, shared_server.address, "#token=dev:alice") as page:
         await page.choose_agent("guide")
         await page.asked("Is the server healthy?")
         await expect(head(page)).to_contain_text("Asked Sentinel")

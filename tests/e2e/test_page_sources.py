@@ -5,19 +5,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
-from support.chat_page import ChatPage, chat_page, new_chat_in
-from support.running_server import running_server
+from playwright.async_api import expect
+from support.chat_page import ChatPage, new_chat_in
+from support.running_server import RunningServer, running_server
 from support.shipped_agents import SHIPPED
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ChatPage]:
-    directory = tmp_path_factory.mktemp("server")
-    async with running_server(directory, agents=SHIPPED) as server, chat_page(browser, server.address) as page:
-        yield page
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    async with running_server(tmp_path_factory.mktemp("server"), agents=SHIPPED) as server:
+        yield server
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -81,6 +81,7 @@ __all__ = [
     "Modifications",
     "NotFound",
     "PageSize",
+    "Panel",
     "PartKind",
     "Point",
     "Purpose",
@@ -199,6 +200,28 @@ class Command:
     handler: Callable[..., Awaitable[None]]
 
 
+@dataclass(frozen=True)
+class Panel:
+    """A document of the application's own in the page, in a sandboxed frame that reaches only what the page allows.
+
+    It speaks JSON-RPC with the page in the dialect of MCP Apps (docs/applications.md).
+    """
+
+    name: str
+    """Lower-case letters, digits and `-`."""
+    title: str
+    """What people open it by."""
+    file: str
+    """An HTML file beside the module of the class, with all that it needs in it, of at most 1 MiB."""
+    _: KW_ONLY
+    place: Literal["beside", "instead", "sidebar"] | PartKind[Any] = "beside"
+    """Beside the conversation, instead of it, in the sidebar, or wherever a part of this kind is shown."""
+    may: frozenset[Literal["ask", "decide", "follow"]] = frozenset()
+    """What it may do in the conversation, beside calling its application; what a person has not begun is refused."""
+    roles: frozenset[str] = frozenset()
+    """Who sees it: users with one of these roles. Empty: everybody who is signed in."""
+
+
 A = TypeVar("A", bound="Application")
 
 
@@ -225,6 +248,8 @@ class Application:
     """Its metrics."""
     parts: ClassVar[Sequence[PartKind[Any]]] = ()
     """The forms of its own in which it shows something in the chat."""
+    panels: ClassVar[Sequence[Panel]] = ()
+    """Its places in the page."""
     services: ApplicationServices | None = None
     """The server sets it before `start`, for the methods below."""
 

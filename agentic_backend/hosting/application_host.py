@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
+from agentic_backend.auth.user import User
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.calls_between import CallsBetween
 from agentic_backend.hosting.declared_work import DeclaredChore
@@ -37,9 +38,9 @@ class ApplicationHost:
         for class_path in applications.refused:
             kpi.applications.up(class_path, is_up=False)
 
-    def serving(self) -> list[ApplicationView]:
-        """Those that serve now."""
-        return [hosted.view for hosted in self._hosted if hosted.is_serving]
+    def serving(self, user: User) -> list[ApplicationView]:
+        """Those that serve now, as this user sees them."""
+        return [hosted.view_of(user) for hosted in self._hosted if hosted.is_serving]
 
     def operations(self) -> list[Operation]:
         """The operations of all that were loaded; those of one that does not serve are refused."""

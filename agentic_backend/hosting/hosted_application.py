@@ -20,10 +20,12 @@ from agentic_backend.errors import (
     ApplicationUnavailable,
     Forbidden,
     ModelError,
+    NotFound,
     RecordConflict,
     StoreUnavailable,
 )
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
+from agentic_backend.hosting.declared_panels import DeclaredPanel
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
 from agentic_backend.hosting.hosted_records import HostedRecords
 from agentic_backend.hosting.loading import LoadedApplication
@@ -39,7 +41,7 @@ from agentic_backend.sessions.upkeep.housekeeping import Chore
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
 from agentic_backend.transports.contract.contract_api import document_answer, document_response
-from agentic_backend.transports.rest.operation import Border, Operation
+from agentic_backend.transports.rest.operation import Border, Operation, Streamed
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
 _LONGEST_RETRY_S = 3_600
 
+# Outside of the page's frame it does nothing.
+_PANEL_HEADERS = {"content-security-policy": "default-src 'none'; sandbox", "cache-control": "no-store"}
 
 _SAY_WHETHER = (AgentUnavailable, ApplicationUnavailable, ModelError, RecordConflict)
 """The classes of which an instance says whether to retry."""
@@ -72,11 +76,17 @@ class HostedApplication:
         self._records = HostedRecords(store, loaded.id, loaded.layouts, self._lifetime)
         self._show(is_serving=False)
 
-    @property
-    def view(self) -> ApplicationView:
+    def view_of(self, user: User) -> ApplicationView:
+        """The application as this user sees it."""
         loaded = self.loaded
-        path = prefix_of(loaded.id) + OPENAPI
-        return ApplicationView(id=loaded.id, title=loaded.title, version=loaded.version, openapi=path)
+        panels = [panel.view for panel in loaded.panels if panel.is_for(user.roles)]
+        return ApplicationView(
+            id=loaded.id, title=loaded.title, version=loaded.version, openapi=self._openapi_path, panels=panels
+        )
+
+    @property
+    def _openapi_path(self) -> str:
+        return prefix_of(self.loaded.id) + OPENAPI
 
     def operations(self) -> list[Operation]:
         async def get_openapi() -> Response:
@@ -84,8 +94,22 @@ class HostedApplication:
             return document_response(self.loaded.openapi)
 
         answer = document_answer("An OpenAPI 3.1 document.")
-        document = Operation("GET", self.view.openapi, get_openapi, answer=answer, public=True)
-        return [*map(self._operation, self.loaded.calls), document]
+        document = Operation("GET", self._openapi_path, get_openapi, answer=answer, public=True)
+        # Before its own calls, whose paths may have any text for a part.
+        return [*map(self._panel_operation, self.loaded.panels), *map(self._operation, self.loaded.calls), document]
+
+    def _panel_operation(self, panel: DeclaredPanel) -> Operation:
+        async def get_panel(user: User) -> Response:
+            """The document of a panel, which the page puts into a frame."""
+            if not self.is_serving:
+                raise self._unavailable()
+            # As for one that is not there: who does not see it does not hear of it.
+            if not panel.is_for(user.roles):
+                raise NotFound("There is no such panel.")
+            return Response(panel.document, headers=_PANEL_HEADERS, media_type="text/html")
+
+        answer = Streamed("text/html", str)
+        return Operation("GET", panel.view.path, get_panel, answer=answer, errors=(ApplicationUnavailable, NotFound))
 
     def operation(self, operation_id: str) -> Operation | None:
         """The application's own operation with this id."""
@@ -185,10 +209,13 @@ class HostedApplication:
         self.is_serving = is_serving
         self._kpi.up(self.loaded.id, is_up=is_serving)
 
+    def _unavailable(self) -> ApplicationUnavailable:
+        return ApplicationUnavailable(f"The application '{self.loaded.title}' is not available.")
+
     def _border_of(self, declared: DeclaredCall) -> Border:
         async def border(user: User, answered: Callable[[], Awaitable[Response]]) -> Response:
             if not self.is_serving:
-                raise ApplicationUnavailable(f"The application '{self.loaded.title}' is not available.")
+                raise self._unavailable()
             if declared.roles and not declared.roles & user.roles:
                 raise Forbidden(f"You may not make this call of the application '{self.loaded.title}'.")
             fields = {"application": self.loaded.id, "operation": declared.operation.id, "user_id": user.id}

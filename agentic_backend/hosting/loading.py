@@ -25,6 +25,7 @@ from agentic_backend.config.yaml.validation_problems import ProblemAt, validatio
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of, shape_of
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
+from agentic_backend.hosting.declared_panels import DeclaredPanel, declared_panels
 from agentic_backend.hosting.declared_parts import declared_parts, part_name
 from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
@@ -65,6 +66,7 @@ class LoadedApplication:
     """The layouts of its records."""
     metrics: Sequence[Metric]
     parts: Sequence[PartKind[Any]]
+    panels: Sequence[DeclaredPanel]
     commands: Sequence[DeclaredCommand]
 
 
@@ -190,6 +192,7 @@ def _loaded(
             layouts=declared_records(application_id, target.records),
             metrics=declared_metrics(target.metrics),
             parts=parts,
+            panels=declared_panels(application_id, target, parts),
             commands=declared_commands(commands),
         )
 

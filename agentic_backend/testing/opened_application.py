@@ -62,6 +62,6 @@ async def open_application(
             application = served.applications.loaded[0].application
             assert isinstance(application, kind)
             await app.host.have_started()
-            if application.id not in [view.id for view in app.host.serving()]:
+            if class_path_of(kind) not in app.host.instances:
                 raise ApplicationProblems(f"the application {application.id!r} does not start; the log says why")
             yield OpenedApplication(app, application, hosts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from agentic_backend.auth.user import User
 from agentic_backend.transports.calls.admin.admin_agents_api import AdminAgentsApi
 from agentic_backend.transports.calls.admin.admin_api import AdminApi
 from agentic_backend.transports.calls.sessions.attachments_api import AttachmentsApi
@@ -28,7 +29,7 @@ from agentic_backend.transports.session_stream.session_stream_api import Session
 
 
 def all_operations(
-    services: DoorServices, applications: Callable[[], Sequence[ApplicationView]] = lambda: ()
+    services: DoorServices, applications: Callable[[User], Sequence[ApplicationView]] = lambda user: ()
 ) -> list[Operation]:
     """`applications` tells those that serve now."""
     apis = (

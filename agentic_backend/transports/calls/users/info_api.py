@@ -150,13 +150,28 @@ class DeprecatedOperation(Value):
         )
 
 
+class PanelView(Value):
+    """A panel of an application's, which the page shows in a frame; `may` is what it may do in the conversation."""
+
+    name: str = Field(examples=["board"])
+    title: str = Field(examples=["Board"])
+    path: str = Field(examples=["/apps/notes/panels/board.html"])
+    """The path of its document."""
+    place: Literal["beside", "instead", "sidebar", "part"]
+    """Beside the conversation, instead of it, in the sidebar, or where a custom part is shown."""
+    part: str | None = absent()
+    """The kind of the custom parts."""
+    may: list[Literal["ask", "decide", "follow"]]
+
+
 class ApplicationView(Value):
-    """An application; `openapi` is the path of the document of its calls."""
+    """An application; `openapi` is the path of the document of its calls, `panels` are those that the caller sees."""
 
     id: str = Field(examples=["notes"])
     title: str = Field(examples=["Notes"])
     version: str = Field(examples=["1.0.0"])
     openapi: str = Field(examples=["/apps/notes/openapi.json"])
+    panels: list[PanelView]
 
 
 class ServerInfo(Value):
@@ -182,9 +197,9 @@ class InfoApi:
         self,
         services: DoorServices,
         others: Sequence[Operation],
-        applications: Callable[[], Sequence[ApplicationView]] = lambda: (),
+        applications: Callable[[User], Sequence[ApplicationView]] = lambda user: (),
     ) -> None:
-        """`others` are the operations that are told of, `applications` tells those that serve now."""
+        """`others` are the operations that are told of, `applications` tells a user those that serve now."""
         self._door = services
         self._others = others
         self._applications = applications
@@ -195,7 +210,7 @@ class InfoApi:
     async def get_info(self, user: User) -> ServerInfo:
         """What this server is: its versions, doors, limits, features, applications and deprecations."""
         info = self._info_of_authors if user.sees_details else self._info
-        found: dict[str, Any] = {"applications": list(self._applications())}
+        found: dict[str, Any] = {"applications": list(self._applications(user))}
         return info.model_copy(update=found | ({"is_admin": True} if user.is_admin else {}))
 
     @cached_property

@@ -1,0 +1,95 @@
+"""An application with a panel at each place. What they do, a test tells them in their frames."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from langchain_core.tools import tool
+
+from agentic_backend.application import (
+    Application,
+    Call,
+    Forbidden,
+    Frame,
+    Panel,
+    PartKind,
+    Query,
+    User,
+    Value,
+    application_of,
+)
+
+PATH = "support.panel_application:Boards"
+AGENT = {
+    "id": "drawing-boards",
+    "class_path": "agentic_backend.experts.assistant.assistant:Assistant",
+    "tools": ["support.panel_application:draw"],
+}
+DOCUMENT = (Path(__file__).parent / "board.html").read_text()
+
+
+class Drawing(Value):
+    """What is drawn."""
+
+    title: str
+
+
+class Said(Value):
+    """Who has said what of which board."""
+
+    who: str
+    board: str
+    words: str
+
+
+class Words(Frame):
+    """What to say."""
+
+    words: str
+
+
+class Loudly(Query):
+    """How to say it."""
+
+    loudly: bool = False
+
+
+DRAWING = PartKind("drawing", Drawing)
+
+
+class Boards(Application):
+    """Panels at all places."""
+
+    id = "boards"
+    title = "Boards"
+    version = "1"
+    parts = (DRAWING,)
+    panels = (
+        Panel("board", "Board", "board.html", may=frozenset({"ask", "decide", "follow"})),
+        Panel("whole", "Whole board", "board.html", place="instead"),
+        Panel("small", "Small board", "board.html", place="sidebar"),
+        Panel("drawing", "Drawing", "board.html", place=DRAWING),
+        Panel("admins", "Admins' board", "board.html", roles=frozenset({"admin"})),
+    )
+
+    def calls(self) -> Sequence[Call]:
+        return [
+            Call("POST", "/boards/{board}/words", self.say, errors=[Forbidden]),
+            Call("GET", "/panels/{name}", self.get_named),
+        ]
+
+    async def say(self, user: User, board: str, body: Words, query: Loudly) -> Said:
+        """Say something."""
+        if body.words == "nonsense":
+            raise Forbidden("Not here.")
+        return Said(who=user.id, board=board, words=body.words.upper() if query.loudly else body.words)
+
+    async def get_named(self, user: User, name: str) -> Said:
+        """A call whose path could be that of a panel's document."""
+        return Said(who=user.id, board=name, words="")
+
+
+@tool
+def draw(title: str) -> str:
+    """Draws."""
+    application_of(Boards).show(DRAWING, Drawing(title=title), f"A drawing of **{title}**.")
+    return "drawn"

@@ -29,7 +29,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    for name in ("house_words", "house_notes", "sketches"):
+    for name in ("house_words", "house_notes", "sketches", "house_board"):
         sys.modules.pop(name, None)
 
 

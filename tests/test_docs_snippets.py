@@ -40,7 +40,7 @@ NOT_RUN = {
 
 
 def test_each_block_has_a_language() -> None:
-    known = {"python", "yaml", "json", "sh", "bash", "diff", "text", "js", "nginx", "promql", "toml"}
+    known = {"python", "yaml", "json", "sh", "bash", "diff", "text", "js", "html", "nginx", "promql", "toml"}
     assert len(ALL) > 100
     assert [f"{block}: {block.language!r}" for block in ALL if block.language not in known] == []
     # Every fence belongs to a block.

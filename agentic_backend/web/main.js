@@ -75,12 +75,14 @@ function wired(signIn, { address = pageAddress, kept = "drafts" } = {}) {
   const store = new Store({ ...nothingKnown(), user });
   const api = new Api(root, () => signIn.tokens());
   const chat = chatOf({ api, store, owner, address, kept });
-  const connection = connectionOf({ signIn, api, store, ...chat });
+  /** Who else is told each event: the panels that follow. */
+  const hearers = new Set();
+  const connection = connectionOf({ signIn, api, store, hearers, ...chat });
   chat.conversation.connection = connection;
   new Costs(api, store);
   const connect = () => {
     connection.connect();
-    readMore({ api, store, ...chat });
+    readMore({ api, store, hearers, ...chat });
   };
   return { store, actions: { ...actionsOf({ signIn, api, store, ...chat }), connect } };
 }
@@ -92,6 +94,7 @@ function nothingKnown() {
     isAdmin: false,
     sharing: null,
     isAuthor: false,
+    panels: null,
     sessions: noSessions,
     search: noSearch,
     unread: new Set(),
@@ -128,7 +131,7 @@ function chatOf({ api, store, owner, address, kept }) {
   };
 }
 
-function connectionOf({ signIn, api, store, sessions, branches, conversation, agents, notifications }) {
+function connectionOf({ signIn, api, store, sessions, branches, conversation, agents, notifications, hearers }) {
   let isFollowing = false;
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
@@ -141,13 +144,14 @@ function connectionOf({ signIn, api, store, sessions, branches, conversation, ag
     onEvent(event) {
       // It comes on each new socket, and after a reload. The page reads first while it connects.
       if (event.type === "following_sessions") {
-        if (isFollowing || store.state.agentsError) readMore({ api, store, agents });
+        if (isFollowing || store.state.agentsError) readMore({ api, store, conversation, agents, hearers });
         isFollowing = true;
       }
       sessions.received(event);
       branches.received(event);
       conversation.received(event);
       notifications.received(event);
+      for (const hear of hearers) hear(event);
     },
     onState(state) {
       store.set({ connection: { phase: state.phase, notice: noticeOf(state, signIn) } });
@@ -196,15 +200,22 @@ function actionsOf({ signIn, api, store, unread, drafts, ...chat }) {
 }
 
 /** What is not known yet, or may have changed while the server could not be reached. */
-function readMore({ api, store, agents }) {
+function readMore({ agents, ...chat }) {
   agents.read();
-  if (!store.state.limits) readLimits(api, store);
+  if (!chat.store.state.limits) readInfo(chat);
 }
 
-async function readLimits(api, store) {
+async function readInfo({ api, store, conversation, hearers }) {
   try {
-    const { limits, features, sharing = null, is_admin: isAdmin = false } = await api.info();
+    const { limits, features, sharing = null, is_admin: isAdmin = false, applications } = await api.info();
     store.set({ limits, sharing, isAdmin, isAuthor: features.includes("playground") });
+    if (!applications.some(({ panels }) => panels?.length)) return;
+    const { Panels } = await import("./panels/panels.js");
+    const hear = (hearer) => {
+      hearers.add(hearer);
+      return () => hearers.delete(hearer);
+    };
+    new Panels({ api, store, conversation, hear }).learn(applications);
   } catch {
     // The server tells of a limit when it is reached, and the next connection asks again.
   }

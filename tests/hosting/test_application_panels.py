@@ -54,6 +54,21 @@ async def test_its_document_is_for_who_sees_it_and_does_nothing_outside_of_a_fra
         assert (await client.get("/panels/other.html", headers=ANN)).json()["board"] == "other.html"
 
 
+async def test_the_frame_of_all_panels_reaches_nothing(server: RunningServer) -> None:
+    async with plain_http(base_url=server.address) as client:
+        page = await client.get("/")
+        assert "frame-src 'self'" in page.headers["content-security-policy"]
+        [version] = set(re.findall(r"static/([0-9a-f]{16})/", page.text))
+        policy = (await client.get(f"/static/{version}/frame.html")).headers["content-security-policy"]
+        directives = dict(each.strip().partition(" ")[::2] for each in policy.split(";"))
+        assert directives["sandbox"] == "allow-scripts allow-forms"
+        assert directives["default-src"] == "'none'" and "connect-src" not in directives
+        assert directives["frame-ancestors"] == "'self'"
+        # As a source it is no frame.
+        source = (await client.get("/static/frame.html")).headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in source
+
+
 @pytest.mark.parametrize(
     ("panels", "told"),
     [

@@ -28,11 +28,11 @@ _ARGUMENTS = (
 _LAUNCH_MS = 30_000
 
 
-def _options() -> dict[str, Any]:
+def _options(*more: str) -> dict[str, Any]:
     executable = next(filter(None, map(shutil.which, _NAMES)), None)
     require("Chromium", executable is not None, f"none of {', '.join(_NAMES)} is on the PATH")
     # Chromium's sandbox refuses to start for root.
-    arguments = [*_ARGUMENTS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    arguments = [*_ARGUMENTS, *more, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     return {"executable_path": executable, "args": arguments, "timeout": _LAUNCH_MS}
 
 
@@ -42,10 +42,10 @@ async def persistent_window(playwright: Playwright, profile: Path) -> BrowserCon
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
-    """A headless browser."""
+async def chromium(*arguments: str) -> AsyncIterator[Browser]:
+    """A headless browser, with more arguments than its usual ones."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(**_options())
+        browser = await playwright.chromium.launch(**_options(*arguments))
         try:
             yield browser
         finally:

@@ -17,7 +17,7 @@ from agentic_backend.transports.rest.rest_errors import refusal
 
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob: https:; manifest-src 'self'; "
-    "connect-src {connect_to}; "
+    "connect-src {connect_to}; frame-src 'self'; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _SECURITY_HEADERS = {

@@ -24,6 +24,13 @@ from agentic_backend.transports.sign_in import SignIn
 
 WEB = Path(__file__).parents[2] / "web"
 
+_FRAME = "frame.html"
+"""The document of every frame, which gets what it shows from the page. What frames may do is said by its policy."""
+_FRAMES_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "media-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
+    "sandbox allow-scripts allow-forms"
+)
 _VERSIONED = re.compile(r"/?([0-9a-f]{16})/(.+)")
 _REVALIDATED = "no-cache"
 
@@ -75,7 +82,10 @@ class _Static:
         # While a new version is rolled out, an instance is asked for files of another one. Its own are nearly right.
         is_ours = versioned[1] == self._version
         cache_control = "public, max-age=31536000, immutable" if is_ours else "no-store"
-        await file.response(Request(scope), cache_control)(scope, receive, send)
+        response = file.response(Request(scope), cache_control)
+        if versioned[2] == _FRAME:
+            response.headers["content-security-policy"] = _FRAMES_POLICY
+        await response(scope, receive, send)
 
 
 class _Sources(StaticFiles):

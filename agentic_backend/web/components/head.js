@@ -5,13 +5,16 @@ import { t } from "../i18n.js";
 import { AgentPicker } from "./agent-picker.js";
 import { html, memo, useEffect, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
+import { lazy } from "./lazy.js";
 import { SessionMenu } from "./session-menu.js";
 import { TitleInput } from "./title-input.js";
 import { Usage } from "./usage.js";
 
+const PanelMenu = lazy(async () => (await import("../panels/panel-menu.js")).PanelMenu);
+
 /** `nextAgentId` is null where nobody can be chosen. It gets no more than it shows: text that streams is not its own. */
 export const Head = memo((given) => {
-  const { sessionId, session, isQuery, draft, costs, isDrawerOpen, sharing, chatProfiles, actions } = given;
+  const { sessionId, session, isQuery, draft, costs, isDrawerOpen, sharing, chatProfiles, panels, actions } = given;
   const [renaming, setRenaming] = useState(false);
   useEffect(() => setRenaming(false), [sessionId]);
   const total = costs.sessionId === sessionId ? formatCosts(costs.total) : "";
@@ -49,6 +52,7 @@ export const Head = memo((given) => {
         ${total ? html`<span data-testid="session-cost">${total}</span>` : html`<${Icon} name="info" />`}
       <//>`
     }
+    ${panels && html`<${PanelMenu} shown=${panels} />`}
     <${SessionMenu}
       session=${session}
       draft=${draft}

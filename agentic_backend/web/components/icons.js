@@ -36,6 +36,7 @@ const SHAPES = {
   share: "M12 15V4M8 7.5L12 3.5l4 4M5 12v8h14v-8",
   download: "M12 4v11M7.5 11l4.5 4.5 4.5-4.5M5 20h14",
   blank: "",
+  panels: "M4 5h16v14H4zM14.5 5v14",
   sidebar: "M4 5h16v14H4zM9.5 5v14",
   archive: "M4 5h16v4H4zM5.5 9v10h13V9M10 13h4",
   pin: "M9 4h6l-1 6 3.5 4h-11L10 10zM12 14v6",

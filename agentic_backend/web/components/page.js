@@ -19,11 +19,13 @@ import { html, useCallback, useEffect, useMemo, useRef, useState } from "./html.
 import { lazy } from "./lazy.js";
 import { MessageLimit } from "./message-limit.js";
 import { Messages } from "./messages.js";
+import { PanelsContext } from "./parts.js";
 import { ReloadNotice } from "./reload-notice.js";
 import { Sidebar } from "./sidebar.js";
 import { UndoNotice } from "./undo-notice.js";
 import { Welcome } from "./welcome.js";
 
+const PlacedPanel = lazy(async () => (await import("../panels/placed-panel.js")).PlacedPanel);
 const ShortcutsDialog = lazy(async () => (await import("./shortcuts-dialog.js")).ShortcutsDialog);
 
 export function Page({ state, actions: given }) {
@@ -61,11 +63,13 @@ export function Page({ state, actions: given }) {
   }, [given]);
 
   return html`<${AttachmentsContext.Provider} value=${actions.attachments}
+    ><${PanelsContext.Provider} value=${state.panels?.panels ?? null}
     ><div class=${classes("page", sidebar.drawer && "drawer-open", sidebar.folded && "folded")}>
       <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
       <${Sidebar}
         user=${state.user}
         isAdmin=${state.isAdmin}
+        panels=${state.panels}
         sessions=${state.sessions}
         search=${state.search}
         unread=${state.unread}
@@ -86,17 +90,23 @@ export function Page({ state, actions: given }) {
           chatProfiles=${state.chatProfiles}
           sharing=${state.sharing}
           costs=${state.costs}
+          panels=${state.panels}
           isDrawerOpen=${sidebar.drawer}
           actions=${actions}
         />
         <${ConnectionNotice} connection=${connection} onConnect=${actions.connect} />
         <${ReloadNotice} problems=${state.reloadProblems} />
-        <${Body} state=${state} draft=${draft} actions=${actions} agentName=${agentName} />
-        <${Foot} state=${state} draft=${draft} actions=${actions} />
+        ${
+          state.panels?.open.instead
+            ? html`<${PlacedPanel} place="instead" shown=${state.panels} sessionId=${open.sessionId} />`
+            : html`<${Body} state=${state} draft=${draft} actions=${actions} agentName=${agentName} />
+                <${Foot} state=${state} draft=${draft} actions=${actions} />`
+        }
       </main>
+      ${state.panels?.open.beside && html`<${PlacedPanel} place="beside" shown=${state.panels} sessionId=${open.sessionId} />`}
       ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
       <${UndoNotice} offer=${state.undo} undo=${actions.undo} /></div
-  ><//>`;
+  ><//><//>`;
 }
 
 const classes = (...names) => names.filter(Boolean).join(" ");

@@ -6,9 +6,15 @@ import { attachmentAt } from "../attached.js";
 import { askForImage, imageAt, unnamedImage } from "../images.js";
 import { safeHref, withHonestHosts } from "../links.js";
 import { useImage } from "./attachment-list.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { createContext, html, useContext, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { lazy } from "./lazy.js";
 import { RichText } from "./rich-text.js";
+
+const PartPanel = lazy(async () => (await import("../panels/part-panel.js")).PartPanel);
+
+/** The Panels of the page; null where there are none. */
+export const PanelsContext = createContext(null);
 
 /** `onShown` gets the element of each text that is whole, once that is shown. */
 export function Parts({ parts, streaming, onShown }) {
@@ -20,9 +26,9 @@ export function Parts({ parts, streaming, onShown }) {
 function Part({ part, streaming, onShown }) {
   switch (part.type) {
     case "text":
-    // Of a form that the page doesn't know it shows the words.
-    case "custom":
       return html`<${RichText} text=${part.text} streaming=${streaming} onShown=${onShown} />`;
+    case "custom":
+      return html`<${CustomPart} part=${part} onShown=${onShown} />`;
     case "code":
       return html`<${RichText} text=${fenced(part)} />`;
     case "image_url":
@@ -34,6 +40,14 @@ function Part({ part, streaming, onShown }) {
     default:
       return null;
   }
+}
+
+/** Of a form that no panel is for, the page shows the words. */
+function CustomPart({ part, onShown }) {
+  const panels = useContext(PanelsContext);
+  const panel = panels?.forPart(part.kind);
+  if (!panel) return html`<${RichText} text=${part.text} onShown=${onShown} />`;
+  return html`<${PartPanel} part=${part} panels=${panels} panel=${panel} />`;
 }
 
 /** The text of an answer as its author wrote it, to be copied. */

@@ -10,9 +10,10 @@ import { Menu } from "./menu.js";
 import { SearchBox } from "./search-box.js";
 import { SessionList } from "./session-list.js";
 
+const PlacedPanel = lazy(async () => (await import("../panels/placed-panel.js")).PlacedPanel);
 const SelectionBar = lazy(async () => (await import("./selection-bar.js")).SelectionBar);
 
-export const Sidebar = memo(({ user, isAdmin, sessions, search, unread, openId, openFamily, actions }) => {
+export const Sidebar = memo(({ user, isAdmin, panels, sessions, search, unread, openId, openFamily, actions }) => {
   const [selected, setSelected] = useState(null);
   const startNew = () => {
     actions.conversation.startNew();
@@ -70,6 +71,7 @@ export const Sidebar = memo(({ user, isAdmin, sessions, search, unread, openId, 
     <p class="visually-hidden" role="status">
       ${selected ? plural(selected.size, "{count} conversation selected", "{count} conversations selected") : ""}
     </p>
+    ${panels?.open.sidebar && html`<${PlacedPanel} place="sidebar" shown=${panels} sessionId=${openId} />`}
     <${Account} user=${user} isAdmin=${isAdmin} actions=${actions} />
   </nav>`;
 });

@@ -1,0 +1,44 @@
+/** The calls of one application, by the names of their handlers, as its OpenAPI document has them. */
+
+import { ApiError } from "../api.js";
+import { Refused } from "./frame-host.js";
+
+/** `calls` maps each name to its `{method, path}`. */
+export const callsOf = ({ paths }) =>
+  new Map(
+    Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, operation]) => operation.operationId)
+        .map(([method, { operationId }]) => [operationId, { method: method.toUpperCase(), path }]),
+    ),
+  );
+
+/**
+ * The answer to the call `name` as a tool's result, also where it is refused; `given` has its `parts` of the path, its
+ * `query` and its `body`.
+ */
+export async function toolResult(api, calls, name, { parts = {}, query = {}, body }) {
+  const call = calls.get(name);
+  if (!call) throw new Refused("The application has no such call.");
+  try {
+    // Paths of applications stand beside the page, wherever that is.
+    const answer = await api.call(call.method, new URL(filled(call.path, parts), document.baseURI), { query, body });
+    return { content: [textOf(answer)], structuredContent: answer ?? {} };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { code, content, status } = error;
+    return { content: [{ type: "text", text: content }], structuredContent: { error: { code, content, status } }, isError: true };
+  }
+}
+
+const textOf = (answer) => ({ type: "text", text: JSON.stringify(answer ?? {}) });
+
+function filled(path, parts) {
+  const whole = path.replace(/\{(\w+)\}/g, (_, name) => {
+    const part = parts[name];
+    // A dot would lead elsewhere.
+    if (typeof part !== "string" || /^\.{0,2}$/.test(part)) throw new Refused(`The part ‘${name}’ of the path is missing.`);
+    return encodeURIComponent(part);
+  });
+  return whole.slice(1);
+}

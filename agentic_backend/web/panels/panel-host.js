@@ -1,0 +1,64 @@
+/** A panel in its frame: what it is told of the page, the conversation and its part, and what it may ask. */
+
+import { writtenJson } from "../client/exact-json.js";
+import { FrameHost } from "./frame-host.js";
+import { watchContext } from "./host-context.js";
+import { methodsOf } from "./panel-methods.js";
+
+export class PanelHost {
+  #host;
+  #panels;
+  #unwatch;
+  #unhear = null;
+  #shown = null;
+  /** The session that the panel was told of. */
+  #told;
+
+  /**
+   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onEnd`: see FrameHost.
+   */
+  constructor({ frame, html, panel, panels, confirm, onHeight, onEnd }) {
+    this.#panels = panels;
+    const displayMode = panel.place === "part" || panel.place === "sidebar" ? "inline" : "fullscreen";
+    const follow = () => this.#follow();
+    const methods = methodsOf({ panel, panels, frame, displayMode, confirm, onHeight, follow });
+    this.#host = new FrameHost(frame, { html, ...methods, onEnd });
+    this.#unwatch = watchContext(frame, displayMode, (changed) =>
+      this.#host.notify("ui/notifications/host-context-changed", changed),
+    );
+  }
+
+  /** Gives the panel the part that it shows, and again if that has changed. */
+  show({ data, text }) {
+    const written = writtenJson({ content: [{ type: "text", text }], structuredContent: data });
+    if (written === this.#shown) return;
+    this.#shown = written;
+    this.#host.notify("ui/notifications/tool-result", JSON.parse(written));
+  }
+
+  /** Tells a panel that follows the conversation which one is open. */
+  look() {
+    if (!this.#unhear) return;
+    const { sessionId } = this.#panels.store.state.conversation;
+    if (sessionId === this.#told) return;
+    this.#told = sessionId;
+    this.#host.notify("agentic/notifications/session", { session_id: sessionId });
+  }
+
+  close() {
+    this.#unwatch();
+    this.#unhear?.();
+    this.#host.close();
+  }
+
+
+  #follow() {
+    this.#unhear ??= this.#panels.hear((event) => {
+      this.look();
+      if (!event.session_id || event.session_id !== this.#told) return;
+      // As JSON has them: exact numbers are values of the page's own.
+      this.#host.notify("agentic/notifications/event", JSON.parse(writtenJson(event)));
+    });
+    this.look();
+  }
+}

@@ -1,0 +1,83 @@
+/** A panel in its sandboxed frame, with what the person is asked for it. */
+
+import { ConfirmDialog } from "../components/confirm-dialog.js";
+import { html, useEffect, useRef, useState } from "../components/html.js";
+import { errorText } from "../error-words.js";
+import { t } from "../i18n.js";
+import { HIGHEST } from "./host-context.js";
+import { PanelHost } from "./panel-host.js";
+
+const LOWEST = 40;
+
+const frames = () => new URL("frame.html", document.querySelector("script[type=module]").src).href;
+
+/** `part` is the part that the panel shows, or null. `children` are shown where the panel can't be. */
+export function PanelView({ panel, panels, part = null, sessionId = null, children }) {
+  const frame = useRef(null);
+  const host = useRef(null);
+  const [document, setDocument] = useState(null);
+  const [failure, setFailure] = useState(null);
+  const [height, setHeight] = useState(null);
+  const [asked, setAsked] = useState(null);
+  useEffect(() => {
+    let isShown = true;
+    setFailure(null);
+    panels.document(panel).then(
+      (text) => isShown && setDocument(text),
+      (error) => isShown && setFailure(errorText(error)),
+    );
+    return () => (isShown = false);
+  }, [panel]);
+  useEffect(() => {
+    if (!frame.current) return undefined;
+    const isInline = panel.place === "part" || panel.place === "sidebar";
+    host.current = new PanelHost({
+      frame: frame.current,
+      html: document,
+      panel,
+      panels,
+      confirm: (question) => new Promise((resolve) => setAsked((before) => open(before, question, resolve))),
+      onHeight: (wanted) => isInline && setHeight(Math.min(HIGHEST, Math.max(LOWEST, Math.ceil(wanted)))),
+      onEnd: (why) => setFailure(ENDS[why]),
+    });
+    return () => host.current.close();
+  }, [document]);
+  useEffect(() => part && host.current?.show(part), [document, part]);
+  useEffect(() => host.current?.look(), [sessionId]);
+  if (failure) return html`${children}<p class="panel-failure muted" role="status">${panel.title}: ${failure}</p>`;
+  if (document === null) return children ?? null;
+  return html`<iframe
+      ref=${frame}
+      class="panel-frame"
+      title=${panel.title}
+      sandbox="allow-scripts allow-forms"
+      referrerpolicy="no-referrer"
+      style=${height === null ? undefined : { blockSize: `${height}px` }}
+      src=${frames()}
+    />
+    ${
+      asked &&
+      html`<${ConfirmDialog}
+        title=${`${panel.title}: ${asked.title}`}
+        text=${asked.text}
+        confirm=${asked.confirm}
+        onConfirm=${() => asked.resolve(true)}
+        onClose=${() => {
+          asked.resolve(false);
+          setAsked(null);
+        }}
+      />`
+    }`;
+}
+
+/** One question at a time: another one is answered with no. */
+function open(before, question, resolve) {
+  if (!before) return { ...question, resolve };
+  resolve(false);
+  return before;
+}
+
+const ENDS = {
+  flood: t("It has sent too much, and was closed."),
+  left: t("It has become another document, and was closed."),
+};

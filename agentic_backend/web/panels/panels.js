@@ -1,0 +1,69 @@
+/** The panels of the server's applications: which there are, which are open, and what they get of the page. */
+
+import { callsOf } from "./application-calls.js";
+
+/** Of the page's state: `{list, open, panels}`; `open` has the key of the panel at each place, or null. */
+const nothingOpen = { beside: null, instead: null, sidebar: null };
+
+export class Panels {
+  #documents = new Map();
+  #calls = new Map();
+
+  /** `hear` has its argument called with every event of the socket, and returns what ends that. */
+  constructor({ api, store, conversation, hear }) {
+    Object.assign(this, { api, store, conversation, hear });
+  }
+
+  /** `applications` are those of `GET /info`. */
+  learn(applications) {
+    const list = applications.flatMap(({ id, title, openapi, panels }) =>
+      panels.map((panel) => ({ ...panel, key: `${id}/${panel.name}`, application: title, openapi })),
+    );
+    this.store.set({ panels: { list, open: nothingOpen, panels: this } });
+  }
+
+  /** Opens a panel at its place, or closes it. */
+  toggle({ key, place }) {
+    const isOpen = this.#open[place] === key;
+    this.#show(place, isOpen ? null : key);
+  }
+
+  close(place) {
+    this.#show(place, null);
+  }
+
+  /** The panel that shows parts of this kind. */
+  forPart(kind) {
+    return this.store.state.panels.list.find(({ part }) => part === kind);
+  }
+
+  /** The panel's document, read once. Raises ApiError. */
+  document({ path }) {
+    return this.#once(this.#documents, path, async () => (await this.api.file(besidePage(path))).text());
+  }
+
+  /** The calls of the panel's application, read once. Raises ApiError. */
+  calls({ openapi }) {
+    return this.#once(this.#calls, openapi, async () => callsOf(await this.api.call("GET", besidePage(openapi))));
+  }
+
+  get #open() {
+    return this.store.state.panels.open;
+  }
+
+  #show(place, key) {
+    const { panels } = this.store.state;
+    this.store.set({ panels: { ...panels, open: { ...panels.open, [place]: key } } });
+  }
+
+  #once(known, path, read) {
+    if (!known.has(path)) {
+      const reading = read();
+      known.set(path, reading);
+      reading.catch(() => known.delete(path));
+    }
+    return known.get(path);
+  }
+}
+
+const besidePage = (path) => new URL(path.slice(1), document.baseURI);

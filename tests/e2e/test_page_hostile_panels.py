@@ -1,0 +1,179 @@
+"""What a hostile panel tries: the page, its tokens, other panels, other hosts, the person's window and patience."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+from support.chat_page import ChatPage
+from support.chromium import chromium
+from support.page_panels import AGENTS, APPLICATION, asked, opened
+from support.running_server import FAST, RunningServer, running_server
+
+pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """One that gives each site, and each sandboxed frame, a process of its own, as those with a window do."""
+    async with chromium("--site-per-process") as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    settings = {**FAST, "applications": [APPLICATION]}
+    async with running_server(tmp_path_factory.mktemp("panels"), agents=AGENTS, settings=settings) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(own_tab: ChatPage) -> ChatPage:
+    # What is refused to a frame is told on its console.
+    own_tab.provokes("")
+    return own_tab
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_tab(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
+    other = await shared_page.another_tab()
+    yield other
+    await other.tab.close()
+
+
+REACHED = {
+    "the page": "parent.document.body",
+    "its address": "parent.location.href",
+    "its storage": "localStorage.length",
+    "the storage of its session": "sessionStorage.length",
+    "its cookies": "document.cookie",
+    "its databases": "new Promise((ok, no) => { const r = indexedDB.open('a'); r.onsuccess = ok; r.onerror = no; })",
+    "the server": "fetch(ORIGIN + '/agentic/v1/info', { credentials: 'include' })",
+    "another host": "fetch('http://127.0.0.1:9/')",
+    "a socket": """new Promise((ok, no) => {
+        const socket = new WebSocket(ORIGIN.replace('http', 'ws') + '/agentic/v1/chat');
+        socket.onopen = ok;
+        socket.onerror = no;
+    })""",
+    "a script": """new Promise((ok, no) => {
+        const script = document.createElement('script');
+        script.src = ORIGIN + '/static/main.js';
+        script.onload = ok;
+        script.onerror = no;
+        document.head.append(script);
+    })""",
+    "an image": """new Promise((ok, no) => {
+        const image = new Image();
+        image.onload = ok;
+        image.onerror = no;
+        image.src = ORIGIN + '/static/icon.svg';
+    })""",
+    "a worker": """new Promise((ok, no) => {
+        const worker = new Worker(URL.createObjectURL(new Blob(['postMessage(1)'])));
+        worker.onmessage = ok;
+        worker.onerror = no;
+    })""",
+    "the clipboard": "navigator.clipboard.readText()",
+    "the camera": "navigator.mediaDevices.getUserMedia({ video: true })",
+    "the place": "new Promise((ok, no) => navigator.geolocation.getCurrentPosition(ok, no))",
+    "the person's window": "top.location = 'http://127.0.0.1:9/'",
+    "a window": "window.open('http://127.0.0.1:9/') ?? Promise.reject()",
+}
+TRY = """async (ORIGIN) => {
+  try {
+    await (async () => (ATTEMPT))();
+    return true;
+  } catch {
+    return false;
+  }
+}"""
+
+
+async def test_it_reaches_nothing(page: ChatPage) -> None:
+    frame = await opened(page)
+    before = page.tab.url
+    origin = before.partition("/#")[0].rstrip("/")
+    tried = {what: await frame.evaluate(TRY.replace("ATTEMPT", attempt), origin) for what, attempt in REACHED.items()}
+    assert [what for what, reached in tried.items() if reached] == []
+    assert page.tab.url == before
+    assert len(page.tab.context.pages) == 2
+
+
+async def test_it_submits_no_form_and_leads_the_frame_nowhere(page: ChatPage) -> None:
+    frame = await opened(page)
+    requested: list[str] = []
+    page.tab.on("request", lambda request: requested.append(request.url))
+    await frame.evaluate("""() => {
+      const form = document.createElement('form');
+      form.action = 'http://127.0.0.1:9/';
+      document.body.append(form);
+      form.submit();
+    }""")
+    await frame.evaluate("() => { setTimeout(() => (location = 'http://127.0.0.1:9/')); }")
+    # The browser shows its own error instead.
+    await expect(page.tab.frame_locator('iframe[title="Board"]').locator("#act")).to_have_count(0)
+    assert requested == []
+
+
+async def test_another_panel_does_not_hear_it(page: ChatPage) -> None:
+    first, other = await opened(page), await opened(page, "Small board")
+    await first.evaluate(
+        "() => { for (let at = 0; at < parent.length; at += 1) parent.frames[at].postMessage('mine', '*'); }"
+    )
+    # What is sent later is heard later.
+    await asked(other, "ping")
+    assert await other.evaluate("heard.filter(({ foreign }) => foreign)") == []
+
+
+async def test_a_flood_ends_it_alone(page: ChatPage) -> None:
+    frame = await opened(page)
+    await opened(page, "Small board")
+    await frame.evaluate(
+        "() => { for (let at = 0; at < 10_000; at += 1) notify('ui/notifications/size-changed', { height: at }); }"
+    )
+    await expect(page.by("panel-beside")).to_contain_text("It has sent too much, and was closed.")
+    await expect(page.tab.locator('iframe[title="Small board"]')).to_have_count(1)
+    await page.asked("hello")
+
+
+async def test_one_that_becomes_another_document_is_ended(page: ChatPage) -> None:
+    frame = await opened(page)
+    await frame.evaluate("() => { setTimeout(() => location.reload()); }")
+    await expect(page.by("panel-beside")).to_contain_text("It has become another document, and was closed.")
+
+
+ODD = """() => {
+  const cyclic = { jsonrpc: '2.0', method: 'ping', id: 1 };
+  cyclic.params = cyclic;
+  for (const odd of [cyclic, null, 7, 'text', [], new Map([[1, 2]]), { jsonrpc: '2.0', method: 7, id: 1 }, 12n,
+    { jsonrpc: '2.0', method: 'ping', id: {} }, { jsonrpc: '2.0', method: 'ping', id: 9, params: 'x' },
+    { jsonrpc: '2.0', method: 'toString', id: 'a' }, { jsonrpc: '2.0', id: 5, result: {} },
+    { jsonrpc: '2.0', method: 'ping', id: 6, params: { x: 'x'.repeat(2_000_000) } },
+    { jsonrpc: '2.0', method: 'ui/notifications/size-changed', params: { height: 'tall' } },
+    { jsonrpc: '2.0', method: 'agentic/notifications/key-pressed', params: { key: {} } },
+  ]) parent.postMessage(odd, '*');
+}"""
+
+
+async def test_odd_messages_are_left_alone_or_refused(page: ChatPage) -> None:
+    frame = await opened(page)
+    await frame.evaluate(ODD)
+    assert (await asked(frame, "ping"))["result"] == {}
+    await page.asked("hello")
+
+
+async def test_it_can_not_press_the_persons_keys_unless_they_are_in_it(page: ChatPage) -> None:
+    frame = await opened(page)
+    await page.composer.fill("")
+    await page.composer.focus()
+    await frame.evaluate("() => notify('agentic/notifications/key-pressed', { key: 'k', ctrlKey: true })")
+    await asked(frame, "ping")
+    await expect(page.composer).to_be_focused()
+
+
+async def test_one_that_never_ends_leaves_the_page_alone(page: ChatPage) -> None:
+    frame = await opened(page)
+    await frame.evaluate("() => { setTimeout(() => { for (;;); }); }")
+    await page.asked("hello")
+    await page.by("close-panel").click()
+    await page.asked("hello again")

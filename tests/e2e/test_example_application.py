@@ -11,8 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.async_api import Browser, expect
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.chat_client import chat
+from support.chat_page import chat_page
 from support.documents import DOCS
 from support.rest_client import metric_at, plain_http
 from support.server_process import ServerProcess, serving
@@ -99,3 +101,24 @@ def test_it_needs_the_public_module_alone_and_few_lines() -> None:
     assert imported == {"collections.abc", "langchain_core.tools", "agentic_backend.application"}
     assert not [node for node in nodes if isinstance(node, ast.Import)]
     assert len(source.read_text().splitlines()) <= 200
+
+
+@pytest.mark.chromium
+@pytest.mark.asyncio(loop_scope="module")
+async def test_its_panels_show_what_is_written(browser: Browser, installed: dict[str, str], tmp_path: Path) -> None:
+    async with serving(cwd=tmp_path, environment=installed) as server, chat_page(browser, server.address) as page:
+        await page.choose_agent("note-keeper")
+        await page.asked('call save_note(text="Tea is out.", topic="kitchen")')
+        await page.unfold()
+        written = page.tab.frame_locator('iframe[title="A note"]')
+        await expect(written.locator("body")).to_contain_text("Tea is out.")
+        await page.by("panel-menu").click()
+        await page.by("panel").click()
+        board = page.tab.frame_locator('iframe[title="Team notes"]')
+        await board.get_by_label("Topic").fill("kitchen")
+        await board.get_by_role("button", name="Show").click()
+        await expect(board.locator("li")).to_have_text(["Tea is out."])
+        await board.get_by_label("Note").fill("Coffee too.")
+        await board.get_by_role("button", name="Write").click()
+        await expect(board.locator("li")).to_have_count(2)
+        assert sorted(await board.locator("li").all_inner_texts()) == ["Coffee too.", "Tea is out."]

@@ -14,6 +14,8 @@ from agentic_backend.application import (
     Kind,
     Metric,
     NotFound,
+    Panel,
+    PartKind,
     Query,
     RateLimited,
     Record,
@@ -38,8 +40,16 @@ class Topic(Record):
     notes: int
 
 
+class Written(Value):
+    """A note that has just been written down."""
+
+    text: str
+    topic: str
+
+
 NOTES = Kind("note", Note, indexes={"by_topic": Index("topic", all_owners=True)})
 TOPICS = Kind("topic", Topic, owner="application")
+WRITTEN = PartKind("written", Written)
 SAVED = Metric("saved", "counter", "Notes that were written down.")
 
 
@@ -79,6 +89,11 @@ class TeamNotes(Application):
     catalog = "agents_catalog.yaml"
     records = (NOTES, TOPICS)
     metrics = (SAVED,)
+    parts = (WRITTEN,)
+    panels = (
+        Panel("board", "Team notes", "board.html"),
+        Panel("written", "A note", "written.html", place=WRITTEN),
+    )
 
     def calls(self) -> Sequence[Call]:
         return [
@@ -159,7 +174,9 @@ class TeamNotes(Application):
 @tool
 async def save_note(text: str, topic: str) -> str:
     """Write a note down for the team."""
-    await application_of(TeamNotes).save(current_context().user_id, Note(text=text, topic=topic))
+    notes = application_of(TeamNotes)
+    await notes.save(current_context().user_id, Note(text=text, topic=topic))
+    notes.show(WRITTEN, Written(text=text, topic=topic), f"**{topic}**: {text}")
     return f"Written down under '{topic}'."
 
 

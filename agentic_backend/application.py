@@ -240,6 +240,8 @@ class Application:
     """Such as `1.0.0`."""
     Settings: ClassVar[type[ApplicationSettings]] = ApplicationSettings
     """The model of its settings."""
+    Tuning: ClassVar[type[ApplicationSettings] | None] = None
+    """The model of what agents' entries say to it, as `tuning.{id}`; each field has a default."""
     catalog: ClassVar[str | None] = None
     """Its agents: the name of a file beside the module of the class, in the form of an agents catalog."""
     records: ClassVar[Sequence[Kind[Any]]] = ()
@@ -323,6 +325,15 @@ class Application:
         Raises SessionNotFound, also for another user's.
         """
         return await self._services().transcript(user, session_id, after_rank, limit)
+
+    def tuning_of(self, agent_id: str) -> Any:
+        """What the entry of this agent says to it now, a `Tuning`; the defaults where it says nothing.
+
+        Raises LookupError without a `Tuning`.
+        """
+        if self.Tuning is None:
+            raise LookupError("the application has no 'Tuning'")
+        return self.Tuning.model_validate(self._services().said(agent_id))
 
     def measure(self, metric: Metric, value: float = 1, /, **labels: str) -> None:
         """Add to a counter of `metrics`, set a gauge, or observe a histogram's value, with the labels that it has.

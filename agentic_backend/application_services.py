@@ -51,11 +51,13 @@ class ApplicationServices:
         models: ChatModels,
         ledger: UsageLedger,
         call: CallOfAnother,
+        said: Callable[[str], Mapping[str, Any]],
     ) -> None:
         """`metrics` are what measures them, by name; `parts` are its kinds by name, each with what clients know it
-        by; `call` makes a call of another application (Application.call).
+        by; `call` makes a call of another application (Application.call); `said` is what an agent's entry says to it.
         """
         self.call = call
+        self.said = said
         self.records = records
         self._metrics = metrics
         self._parts = parts

@@ -42,7 +42,9 @@ def written(source: str, directory: Path, monkeypatch: pytest.MonkeyPatch, name:
 async def test_the_first_application_answers_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [source, *_], [settings], [call, _], [found, missing] = (BLOCKS[name] for name in ("python", "yaml", "sh", "json"))
+    [source, *_], [settings, _], [call, _], [found, missing] = (
+        BLOCKS[name] for name in ("python", "yaml", "sh", "json")
+    )
     written(source, tmp_path, monkeypatch)
     async with running_server(tmp_path, settings=yaml.safe_load(settings)) as server, plain_http() as http:
         url = call.split()[-1].replace("localhost:8000", server.address)

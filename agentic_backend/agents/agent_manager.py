@@ -8,12 +8,20 @@ unavailable, and the leaders that have it in their crew; it affects no other age
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from agentic_backend.agents.agent_flow import AgentFlow, is_flow_class
-from agentic_backend.agents.catalog.catalog import AgentSettings, CatalogEntry, KnownNames, read_catalog
+from agentic_backend.agents.catalog.catalog import (
+    NO_KEYS,
+    AgentSettings,
+    ApplicationKeys,
+    CatalogEntry,
+    KnownNames,
+    read_catalog,
+)
 from agentic_backend.agents.catalog.catalog_checks import (
     drop_leaders_without_crew,
     drop_those_that_cannot_ask,
@@ -136,6 +144,8 @@ class AgentManager:
         )
         self._reload_problems: Sequence[str] = ()
         """See `reload_problems`."""
+        self.keys = NO_KEYS
+        """Those of applications, with which the catalog was read."""
         self.imports = ImportThread()
         """Imports modules of agents while they are served: of a reload, and of the database."""
 
@@ -150,24 +160,26 @@ class AgentManager:
         *,
         may_be_empty: bool = False,
         shipped: Sequence[Path] = (),
+        keys: ApplicationKeys = NO_KEYS,
     ) -> "AgentManager":
         """Read the catalog at `path` and those that applications have `shipped`, and import their agents.
 
         An entry of `path` takes the place of a shipped one with its id, also where it is disabled.
 
         `models` are the names that an entry's `model` may have, `mcp_servers` the ids that it may use, `chat_profiles`
-        what its `chat.profile` may name, `apis` the APIs that it may use, by id.
+        what its `chat.profile` may name, `apis` the APIs that it may use, by id, `keys` those of applications.
 
         Blocks during the imports. Raises ConfigError if no agent can be served, unless the catalog `may_be_empty` as
         the database may have agents.
         """
-        known = KnownNames(models, mcp_servers, chat_profiles.names, apis=apis)
+        known = KnownNames(models, mcp_servers, chat_profiles.names, apis=apis, applications=keys)
         catalog = read_catalog(path, known)
         # Authors' modules are beside the catalog.
         import_also_from(path.parent)
         read, problems = with_shipped(catalog, shipped, known)
         entries = [imported(entry, known) for entry in read]
         manager = cls._of(CatalogSources(entries, problems), chat_profiles)
+        manager.keys = keys
         if not manager.served() and not may_be_empty:
             nothing = catalog.document.problem(("agents",), "no agent can be served; enable or repair one")
             raise ConfigError([*manager.problems, nothing])
@@ -296,6 +308,11 @@ class AgentManager:
     def served_for(self, user: User) -> list[CatalogAgent]:
         """The agents that the user may use, in the order of the catalog."""
         return [agent for agent in self._catalog.agents.values() if agent.settings.access.allows(user.roles)]
+
+    def said_to_applications(self, agent_id: str) -> Mapping[str, Any]:
+        """What the agent's entry says to applications, by their ids; empty if the agent is not served."""
+        agent = self._catalog.agents.get(agent_id)
+        return {} if agent is None else agent.settings.tuning.of_applications
 
     def served(self) -> list[CatalogAgent]:
         """All served agents, in the order of the catalog."""

@@ -85,7 +85,8 @@ async def _run(
         budgets = Budgets(store, settings.budgets)
         ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(settings.prices), kpi, budgets)))
         hosted = await stack.enter_async_context(aclosing(HostedApplication(application, store, kpi)))
-        await hosted.start(offered_services(application, store, models, ledger, kpi.applications))
+        said = configuration.agents.said_to_applications
+        await hosted.start(offered_services(application, store, models, ledger, kpi.applications, said=said))
         if not hosted.is_serving:
             return _told(f"The application '{application.title}' does not start; see above.")
         try:

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
 from agentic_backend.auth.user import User
@@ -63,17 +64,19 @@ class ApplicationHost:
             self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
 
-    def start(self, models: ChatModels, ledger: UsageLedger) -> None:
+    def start(self, models: ChatModels, ledger: UsageLedger, agents: AgentManager) -> None:
         """Start the applications beside what goes on. The context `closing` must be open."""
-        self._starts = [asyncio.create_task(self._start(hosted, models, ledger)) for hosted in self._hosted]
+        self._starts = [asyncio.create_task(self._start(hosted, models, ledger, agents)) for hosted in self._hosted]
 
     async def have_started(self) -> None:
         """Wait until the start of each has ended, well or not."""
         await asyncio.gather(*self._starts, return_exceptions=True)
 
-    async def _start(self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger) -> None:
-        metrics, call = self._kpi.applications, self._between.call
-        await hosted.start(offered_services(hosted.loaded, self._store, models, ledger, metrics, call))
+    async def _start(
+        self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger, agents: AgentManager
+    ) -> None:
+        metrics, call, said = self._kpi.applications, self._between.call, agents.said_to_applications
+        await hosted.start(offered_services(hosted.loaded, self._store, models, ledger, metrics, call, said))
         if hosted.is_serving:
             application = hosted.loaded.application
             self.instances[class_path_of(type(application))] = application

@@ -16,9 +16,10 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from agentic_backend.agents.catalog.catalog import AgentTuning, ApplicationKeys
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code, resolve
 from agentic_backend.agents.parts import PartKind
-from agentic_backend.application import Application, Metric
+from agentic_backend.application import Application, ApplicationSettings, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
@@ -68,6 +69,8 @@ class LoadedApplication:
     parts: Sequence[PartKind[Any]]
     panels: Sequence[DeclaredPanel]
     commands: Sequence[DeclaredCommand]
+    tuning: type[ApplicationSettings] | None
+    """The model of its key in the `tuning` of agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,12 @@ class Applications:
     def catalogs(self) -> list[Path]:
         """The files of the agents of those that were loaded."""
         return [each.catalog for each in self.loaded if each.catalog is not None]
+
+    @property
+    def keys(self) -> ApplicationKeys:
+        """The keys that they have in the `tuning` of agents."""
+        models = {each.id: each.tuning for each in self.loaded if each.tuning is not None}
+        return ApplicationKeys(models, are_all=not self.refused)
 
 
 NO_APPLICATIONS = Applications()
@@ -194,6 +203,7 @@ def _loaded(
             parts=parts,
             panels=declared_panels(application_id, target, parts),
             commands=declared_commands(commands),
+            tuning=_tuning(target, application_id),
         )
 
 
@@ -210,6 +220,21 @@ def _declared(target: type[Application], name: str, form: re.Pattern[str], expec
     if type(value) is not str or not form.fullmatch(value):
         raise ClassPathError(f"the class needs {name!r}: {expected}")
     return value
+
+
+def _tuning(target: type[Application], application_id: str) -> type[ApplicationSettings] | None:
+    model = target.Tuning
+    if model is None:
+        return None
+    if not (isinstance(model, type) and issubclass(model, ApplicationSettings)):
+        raise ClassPathError("'Tuning' has to be a subclass of ApplicationSettings")
+    if application_id in AgentTuning.model_fields:
+        raise ClassPathError(f"with a 'Tuning', the id can't be {application_id!r}: that is a key of every agent's")
+    try:
+        model.model_validate({})
+    except ValidationError:
+        raise ClassPathError("each field of 'Tuning' needs a default: most agents say nothing to it") from None
+    return model
 
 
 def _catalog(target: type[Application]) -> Path | None:

@@ -1,5 +1,8 @@
 """What a server offers to one application, put together."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application_services import ApplicationServices, CallOfAnother, Measured
 from agentic_backend.errors import ApplicationUnavailable
@@ -18,10 +21,12 @@ def offered_services(
     ledger: UsageLedger,
     kpi: ApplicationMetrics,
     call: CallOfAnother | None = None,
+    said: Callable[[str], Mapping[str, Any]] = lambda agent_id: {},
 ) -> ApplicationServices:
     """The services of the application; once for each `kpi`, which has its metrics then.
 
-    Without a `call` it can't call other applications.
+    Without a `call` it can't call other applications. `said` is what an agent's entry says to applications, by their
+    ids.
     """
     metrics = {
         each.name: Measured(
@@ -32,7 +37,13 @@ def offered_services(
         for each in loaded.metrics
     }
     parts = {kind.name: (part_name(loaded.id, kind), kind) for kind in loaded.parts}
-    return ApplicationServices(Records(store, loaded.layouts), metrics, parts, store, models, ledger, call or _no_other)
+    records = Records(store, loaded.layouts)
+
+    def said_to_it(agent_id: str) -> Mapping[str, Any]:
+        own: Mapping[str, Any] = said(agent_id).get(loaded.id, {})
+        return own
+
+    return ApplicationServices(records, metrics, parts, store, models, ledger, call or _no_other, said_to_it)
 
 
 async def _no_other(application: str, *_: object) -> None:

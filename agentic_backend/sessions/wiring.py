@@ -165,7 +165,8 @@ def _database_agents(parts: ServerParts) -> DatabaseAgents:
     database = settings.agents.database
     # The server's own is not among them: its log is for those whom the YAML catalog says.
     servers = settings.mcp_servers.keys() - {OPERATIONS}
-    entries = DatabaseEntries(AllowedCode(database.classes), settings.models.keys(), servers, settings.apis)
+    allowed, models = AllowedCode(database.classes), settings.models.keys()
+    entries = DatabaseEntries(allowed, models, servers, settings.apis, parts.agents.keys)
     teardown, tell = parts.factory.teardown_agents, parts.relay.tell_agents_changed
     found = DatabaseAgents(parts.store, parts.agents, entries, database, teardown, tell)
     parts.relay.on_agents_changed = found.look

@@ -82,9 +82,9 @@ def served_application(
     file = directory / "agents_catalog.yaml"
     file.write_text("agents: []\n")
     servers = {OPERATIONS, *read.mcp_servers}
-    profiles, shipped = load_chat_profiles(read), applications.catalogs
+    profiles, shipped, keys = load_chat_profiles(read), applications.catalogs, applications.keys
     agents = AgentManager.load(
-        file, read.models.keys(), servers, profiles, read.apis, may_be_empty=True, shipped=shipped
+        file, read.models.keys(), servers, profiles, read.apis, may_be_empty=True, shipped=shipped, keys=keys
     )
     if agents.problems:
         raise ApplicationProblems("\n".join(map(str, agents.problems)))
@@ -140,7 +140,8 @@ def _loaded(
     # A ConfigError, where no agent can be served, tells the problems as well as these do.
     applications = load_applications(settings.applications)
     profiles = load_chat_profiles(settings)
-    agents = AgentManager.load(file, names, servers, profiles, settings.apis, shipped=applications.catalogs)
+    shipped, keys = applications.catalogs, applications.keys
+    agents = AgentManager.load(file, names, servers, profiles, settings.apis, shipped=shipped, keys=keys)
     served = {agent.settings.id for agent in agents.served()}
     if agent_id not in served:
         absent = f"{file} serves no agent {agent_id!r}; there are: {', '.join(sorted(served))}"

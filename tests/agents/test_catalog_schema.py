@@ -179,7 +179,7 @@ def test_an_entry_that_is_served_is_valid(entry: dict[str, Any]) -> None:
         {**SMALL, "chat": {"starters": "Hello"}},
         {**SMALL, "tuning": {"mcp_servers": [{}]}},
         {**SMALL, "tuning": {"mcp_servers": [{"id": "web", "command": "sh"}]}},
-        {**SMALL, "tuning": {"feilds": {}}},
+        {**SMALL, "tuning": {"feilds": 7}},
     ],
     ids=lambda entry: str(entry)[-60:],
 )

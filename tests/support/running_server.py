@@ -54,7 +54,13 @@ async def running_server(
     applications = load_applications(loaded.applications) if loaded.applications else NO_APPLICATIONS
     profiles = load_chat_profiles(loaded)
     manager = AgentManager.load(
-        catalog, loaded.models.keys(), servers, profiles, loaded.apis, shipped=applications.catalogs
+        catalog,
+        loaded.models.keys(),
+        servers,
+        profiles,
+        loaded.apis,
+        shipped=applications.catalogs,
+        keys=applications.keys,
     )
     models = load_models(loaded.models, loaded.openai_model, fast_streams=loaded.fast_streams)
     async with running(loaded, manager, models, bound, applications=applications) as addresses:

@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     ValidationError,
     model_validator,
@@ -37,6 +39,7 @@ from agentic_backend.config.topics.permissions import ToolNeeds, means
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, LocatedYaml, read_yaml
 from agentic_backend.config.yaml.validation_problems import near_miss, rule_broken, validation_problems
 from agentic_backend.mcp import policy_names
+from agentic_backend.system_errors import summary_of
 
 AgentId = Annotated[
     str,
@@ -70,10 +73,19 @@ class McpServerUse(CatalogPart):
 
 
 class AgentTuning(CatalogPart):
+    # The keys of applications, by their ids; `read_entry` checks them.
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
+
     fields: dict[str, Any] = Field(default_factory=dict, description="Values that the agent's code reads by name.")
     mcp_servers: tuple[McpServerUse, ...] = Field(
         (), strict=False, max_length=50, description="MCP servers that the agent uses, each once."
     )
+
+    @property
+    def of_applications(self) -> Mapping[str, Any]:
+        """What the entry says to applications, by their ids."""
+        return self.model_extra or {}
 
 
 class AgentChat(CatalogPart):
@@ -277,6 +289,17 @@ class AgentsCatalog:
     problems: list[ConfigProblem]
 
 
+class ApplicationKeys(NamedTuple):
+    """The keys that applications have in `tuning`: the models of what they say, by the ids of the applications."""
+
+    models: Mapping[str, type[BaseModel]] = {}
+    are_all: bool = True
+    """Whether all applications could be loaded; else a key may be of one that was not, and stays."""
+
+
+NO_KEYS = ApplicationKeys()
+
+
 class KnownNames(NamedTuple):
     """The names of the settings that an entry may refer to."""
 
@@ -286,6 +309,7 @@ class KnownNames(NamedTuple):
     other_models: bool = True
     """Whether `provider:model` may be named too."""
     apis: Mapping[str, ApiSettings] = NO_APIS
+    applications: ApplicationKeys = NO_KEYS
 
 
 def read_catalog(path: Path, known: KnownNames) -> AgentsCatalog:
@@ -331,6 +355,7 @@ def read_entry(
         problems += validation_problems(error, AgentSettings, document.problem, path)
     else:
         problems += [document.problem(path + place, message) for place, message in _unknown_names(settings, known)]
+        problems += _wrong_keys(settings.tuning, known.applications, document, (*path, "tuning"))
     for other in earlier:
         if agent_id is not None and other.id == agent_id:
             first = document.places[(*other.path, "id")].value.line
@@ -339,6 +364,28 @@ def read_entry(
             )
             break
     return CatalogEntry(path, agent_id, None if problems or is_flawed else settings, document), problems
+
+
+def _wrong_keys(
+    tuning: AgentTuning, known: ApplicationKeys, document: LocatedYaml, path: KeyPath
+) -> list[ConfigProblem]:
+    """What is wrong with the keys of applications."""
+    problems: list[ConfigProblem] = []
+    for key, value in tuning.of_applications.items():
+        model = known.models.get(key)
+        if model is not None:
+            try:
+                model.model_validate(value)
+            except ValidationError as error:
+                problems += validation_problems(error, model, document.problem, (*path, key))
+            except Exception as error:
+                # A validator is an author's code.
+                told = summary_of(error, with_host=False)
+                problems.append(document.problem((*path, key), f"can't be checked: {told} in the application {key!r}"))
+        elif known.are_all:
+            hint = near_miss(key, [*AgentTuning.model_fields, *known.models])
+            problems.append(document.problem((*path, key), f"unknown key {key!r}{hint}", at_key=True))
+    return problems
 
 
 def _unknown_names(settings: AgentSettings, known: KnownNames) -> Iterator[tuple[KeyPath, str]]:

@@ -7,7 +7,7 @@ files: whether a class, a model, an MCP server or a chat profile is there, and w
 from collections.abc import Iterator
 from typing import Any
 
-from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings, AgentTuning, ApplicationKeys
 from agentic_backend.agents.catalog.entry_parts import CONFIGURED_AGENT, CONFIGURED_LEADER, LONGEST_PROMPT
 from agentic_backend.agents.catalog.named_middleware import SHIPPED_MIDDLEWARE
 
@@ -25,8 +25,11 @@ SHIPPED_CLASSES = (
 """The class paths that editors propose."""
 
 
-def catalog_schema() -> JsonSchema:
-    """The schema of the whole file, in JSON Schema 2020-12."""
+def catalog_schema(keys: ApplicationKeys | None = None) -> JsonSchema:
+    """The schema of the whole file, in JSON Schema 2020-12.
+
+    `keys` are those of the applications of a server; without them an entry may say anything to any application.
+    """
     entry = AgentSettings.model_json_schema()
     definitions: JsonSchema = entry.pop("$defs")
     definitions["AgentSettings"] = entry
@@ -38,6 +41,8 @@ def catalog_schema() -> JsonSchema:
     file = definitions["Prompt"]["properties"]["file"]
     file |= next(option for option in file.pop("anyOf") if option["type"] == "string")
     del file["default"]
+    if keys is not None:
+        _say_what_applications_take(definitions, keys)
     for part in _parts(definitions):
         expected = part.pop("expected", None)
         if expected is not None and "pattern" in part:
@@ -80,6 +85,20 @@ def _say_what_validators_check(entry: JsonSchema) -> None:
     keys["crew"]["examples"] = [["sentinel", "documentation"]]
     entry["if"] = {"required": ["crew"], "properties": {"crew": {"minItems": 1}}}
     entry["then"] = {"required": ["type"], "properties": {"type": {"const": "leader"}}}
+
+
+def _say_what_applications_take(definitions: JsonSchema, keys: ApplicationKeys) -> None:
+    tuning = definitions["AgentTuning"]
+    for name, model in keys.models.items():
+        try:
+            schema = model.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+        except Exception:
+            # The model is an author's code; what it takes is found when the entry is read.
+            continue
+        definitions |= {f"{name}.{each}": part for each, part in schema.pop("$defs", {}).items()}
+        tuning["properties"][name] = schema
+    if keys.are_all and len(tuning["properties"]) == len(AgentTuning.model_fields) + len(keys.models):
+        tuning["additionalProperties"] = False
 
 
 def _or_words(key: JsonSchema, *words: str) -> None:

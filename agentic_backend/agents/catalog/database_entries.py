@@ -10,7 +10,14 @@ from typing import Any
 
 from agentic_backend.agents.agent_manager import imported, resolved_target
 from agentic_backend.agents.catalog.allowed_code import AllowedCode
-from agentic_backend.agents.catalog.catalog import AgentSettings, CatalogEntry, KnownNames, read_entry
+from agentic_backend.agents.catalog.catalog import (
+    NO_KEYS,
+    AgentSettings,
+    ApplicationKeys,
+    CatalogEntry,
+    KnownNames,
+    read_entry,
+)
 from agentic_backend.agents.catalog.catalog_sources import ImportedEntry
 from agentic_backend.agents.catalog.entry_references import Reference, code_names, code_names_in, file_names
 from agentic_backend.agents.code.class_path import resolve
@@ -84,11 +91,12 @@ class DatabaseEntries:
         models: Collection[str],
         mcp_servers: Collection[str],
         apis: Mapping[str, ApiSettings],
+        keys: ApplicationKeys = NO_KEYS,
     ) -> None:
-        """`models`, `mcp_servers` and `apis` are those of the settings."""
+        """`models`, `mcp_servers` and `apis` are those of the settings, `keys` those of applications."""
         self._allowed = allowed
         self._mcp_servers = mcp_servers
-        self._known = KnownNames(models, mcp_servers, other_models=False, apis=apis)
+        self._known = KnownNames(models, mcp_servers, other_models=False, apis=apis, applications=keys)
 
     def read(self, yaml: str, profiles: Collection[str], agent_id: str | None = None) -> DatabaseEntry:
         """The entry that a text is; its id must be `agent_id` if that is given. `profiles`: names of chat profiles."""

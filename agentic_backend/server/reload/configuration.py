@@ -197,6 +197,7 @@ class ConfigurationFiles:
             applying.apis,
             may_be_empty=applying.agents.database.enabled,
             shipped=applications.catalogs,
+            keys=applications.keys,
         )
         modules = modules_file(applying)
         policies = load_policies(applying, profiles, module_names(modules))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_backend.agents.agent_manager import AgentManager
+from agentic_backend.agents.catalog.catalog import ApplicationKeys
 from agentic_backend.agents.catalog.catalog_sources import ImportedEntry, Source
 from agentic_backend.agents.catalog.database_entries import DatabaseEntry, document_of
 from agentic_backend.agents.catalog.entry_texts import catalog_of, texts_in, with_enabled, yaml_of
@@ -73,6 +74,11 @@ class AgentAdmin:
         """The checks that run or wait."""
         self._exporting = asyncio.Lock()
         """One export at a time."""
+
+    @property
+    def keys(self) -> ApplicationKeys:
+        """Those that applications have in the `tuning` of entries."""
+        return self._agents.keys
 
     @property
     def is_on(self) -> bool:

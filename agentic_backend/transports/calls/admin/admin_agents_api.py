@@ -253,7 +253,7 @@ class AdminAgentsApi:
 
     @cached_property
     def _schema(self) -> str:
-        return json.dumps(catalog_schema())
+        return json.dumps(catalog_schema(self._admin.keys))
 
     async def _shown(self, agent_id: str) -> CatalogAgentText:
         agent, text = await self._admin.agent(agent_id)

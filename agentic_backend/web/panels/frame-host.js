@@ -37,7 +37,8 @@ export class FrameHost {
 
   /**
    * `given` has the `html` to show; `requests` and `notifications`, which map methods to what is done with their
-   * parameters; and `onEnd(why)`, called with `flood` or `left` when the frame has been ended.
+   * parameters; `onListening()`, called when the frame says that it listens; and `onEnd(why)`, called with `flood` or
+   * `left` when it has been ended.
    */
   constructor(frame, given) {
     this.#frame = frame;
@@ -92,6 +93,7 @@ export class FrameHost {
       this.#post({ method: "ui/notifications/sandbox-resource-ready", params: { html: this.#given.html } });
     } else if (method === "ui/notifications/initialized") {
       this.#listens = true;
+      this.#given.onListening();
       for (const message of this.#held.splice(0)) this.#post(message);
     } else this.#given.notifications.get(method)?.(params);
   }

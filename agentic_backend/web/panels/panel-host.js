@@ -15,14 +15,15 @@ export class PanelHost {
   #told;
 
   /**
-   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onEnd`: see FrameHost.
+   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onListening`, `onEnd`: see
+   * FrameHost.
    */
-  constructor({ frame, html, panel, panels, confirm, onHeight, onEnd }) {
+  constructor({ frame, html, panel, panels, confirm, onHeight, onListening, onEnd }) {
     this.#panels = panels;
     const displayMode = panel.place === "part" || panel.place === "sidebar" ? "inline" : "fullscreen";
     const follow = () => this.#follow();
     const methods = methodsOf({ panel, panels, frame, displayMode, confirm, onHeight, follow });
-    this.#host = new FrameHost(frame, { html, ...methods, onEnd });
+    this.#host = new FrameHost(frame, { html, ...methods, onListening, onEnd });
     this.#unwatch = watchContext(frame, displayMode, (changed) =>
       this.#host.notify("ui/notifications/host-context-changed", changed),
     );

@@ -11,13 +11,14 @@ const LOWEST = 40;
 
 const frames = () => new URL("frame.html", document.querySelector("script[type=module]").src).href;
 
-/** `part` is the part that the panel shows, or null. `children` are shown where the panel can't be. */
+/** `part` is the part that the panel shows, or null. `children` are shown until the panel listens, and where it can't. */
 export function PanelView({ panel, panels, part = null, sessionId = null, children }) {
   const frame = useRef(null);
   const host = useRef(null);
   const [document, setDocument] = useState(null);
   const [failure, setFailure] = useState(null);
   const [height, setHeight] = useState(null);
+  const [listens, setListens] = useState(false);
   const [asked, setAsked] = useState(null);
   useEffect(() => {
     let isShown = true;
@@ -38,6 +39,7 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
       panels,
       confirm: (question) => new Promise((resolve) => setAsked((before) => open(before, question, resolve))),
       onHeight: (wanted) => isInline && setHeight(Math.min(HIGHEST, Math.max(LOWEST, Math.ceil(wanted)))),
+      onListening: () => setListens(true),
       onEnd: (why) => setFailure(ENDS[why]),
     });
     return () => host.current.close();
@@ -46,9 +48,11 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
   useEffect(() => host.current?.look(), [sessionId]);
   if (failure) return html`${children}<p class="panel-failure muted" role="status">${panel.title}: ${failure}</p>`;
   if (document === null) return children ?? null;
-  return html`<iframe
+  const isWaiting = Boolean(children) && !listens;
+  return html`${isWaiting && children}<iframe
       ref=${frame}
-      class="panel-frame"
+      class=${isWaiting ? "panel-frame waiting" : "panel-frame"}
+      inert=${isWaiting}
       title=${panel.title}
       sandbox="allow-scripts allow-forms"
       referrerpolicy="no-referrer"

@@ -242,6 +242,7 @@ _OF_RECORDS: _Indexes = {
     "by_version": ("kind", "-version", "layout"),
     "by_age": ("kind", "updated_at"),
     "by_user": ("user_id", "id"),
+    "by_searched": ("searched",),
 }
 _UNIQUE_OF_RECORDS = tuple(f"unique_{number}" for number in range(1, UNIQUE_INDEXES + 1))
 

@@ -9,7 +9,13 @@ import pytest
 
 from agentic_backend.errors import AgenticError, LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, Order, RecordQuery, RecordWrite
+from agentic_backend.stores.protocol.application_records import (
+    ApplicationRecord,
+    Order,
+    RecordQuery,
+    RecordWrite,
+    SearchedRecord,
+)
 from agentic_backend.stores.tables import SESSION_APPLICATION_RECORDS
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import EPOCH, a_record, a_session, added
@@ -212,3 +218,32 @@ async def test_what_is_old_or_of_another_layout_is_found(store: Store) -> None:
         ]
         assert counts == [1, 1, 0]
         assert await found(store, of_session=of_session) == ["foreign", "new", "newer"]
+
+
+async def test_what_is_searched_is_found_by_its_place(store: Store) -> None:
+    await store.create_session(a_session(id="session"))
+    for session_id in (None, "session"):
+        of_session = session_id is not None
+        own = [
+            a_record(f"{n}", searched=f"a {n}", words="1 größe\n2 b" if n else "", session_id=session_id)
+            for n in range(4)
+        ]
+        without = a_record("without", session_id=session_id)
+        await store.write_application_records(added(*own[::-1], without))
+        assert await store.get_application_records([own[1].id], of_session=of_session) == [own[1]]
+
+        async def places(after: str = "a", behind: str = "a~", limit: int = 10, of: bool = of_session) -> list[str]:
+            return await store.searched_places(after, behind, limit, of_session=of)
+
+        assert await places() == ["a 0", "a 1", "a 2", "a 3"]
+        assert await places("a 0", "a 3") == ["a 1", "a 2"] and await places(limit=2) == ["a 0", "a 1"]
+        await store.write_application_records([changed(own[1], searched="a 4"), removed(own[2])])
+        assert await places() == ["a 0", "a 3", "a 4"]
+        found = await store.searched_records(["a 0", "a 1", "a 2", "a 4", "absent"], of_session=of_session)
+        assert sorted(found, key=lambda each: each.key) == [
+            SearchedRecord("0", "a 0", ""),
+            SearchedRecord("1", "a 4", "1 größe\n2 b"),
+        ]
+    await store.delete_session("session")
+    assert await store.searched_places("a", "a~", 10, of_session=True) == []
+    assert len(await store.searched_places("a", "a~", 10, of_session=False)) == 3

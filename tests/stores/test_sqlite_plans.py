@@ -154,6 +154,8 @@ async def use_application_records(store: SqliteStore, session_id: str) -> None:
             for after, descending in ((None, False), ("a", False), ("a", True)):
                 query = RecordQuery(order, "a", "b", of_session, after=after, descending=descending)
                 await store.find_application_records(query)
+        await store.searched_places("a", "b", 10, of_session=of_session)
+        await store.searched_records(["a", "b"], of_session=of_session)
         await store.outdated_application_records("notes:note", 2, "a", 10, of_session=of_session)
         await store.delete_application_records("notes:note", EPOCH, 10, of_session=of_session)
     await store.application_record_kinds()
@@ -205,6 +207,13 @@ async def test_a_page_of_records_is_read_in_its_order(store: SqliteStore, statem
             await store.find_application_records(query)
             [line] = await plan_of(path, statements[-1])
             assert line.startswith(f"SEARCH session_application_records USING INDEX {named}")
+
+
+async def test_places_are_read_of_their_index_alone(store: SqliteStore, statements: list[str], path: Path) -> None:
+    await store.open_application_records()
+    await store.searched_places("a", "b", 10, of_session=False)
+    [line] = await plan_of(path, statements[-1])
+    assert line.startswith("SEARCH application_records USING COVERING INDEX application_records_by_searched")
 
 
 @pytest.mark.parametrize("cursor", [None, cursor_after(a_session())], ids=["first", "next"])

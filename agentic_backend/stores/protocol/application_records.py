@@ -2,7 +2,8 @@
 
 A record belongs to a user, to a session, or to its application alone; those of sessions have a table of their own, and
 are deleted with them. `id` is its place: its kind, its owner and its key, so that ids sort by these. The values by
-which it is found are texts in index columns, which sort as the values do (see index_terms).
+which it is found are texts in index columns, which sort as the values do (see index_terms). What a search reads of it
+is in the same row, so that it is written, copied and deleted with the record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -44,6 +45,19 @@ class ApplicationRecord:
     index_2: str | None = None
     index_3: str | None = None
     index_4: str | None = None
+    searched: str | None = None
+    """Its place among the records that are searched together, in the order of their writes; another one after each."""
+    words: str | None = field(default=None, repr=False)
+    """The words of what is searched (see words), and how often each comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedRecord:
+    """What a search reads of a record."""
+
+    key: str
+    searched: str
+    words: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +116,17 @@ class ApplicationRecordStore(Protocol):
         ...
 
     async def find_application_records(self, query: RecordQuery) -> list[ApplicationRecord]: ...
+
+    async def searched_places(self, after: str, behind: str, limit: int, *, of_session: bool) -> list[str]:
+        """At most `limit` values of `searched` after the one and below the other, in order.
+
+        Among them may be places of records that are just being written, and that nobody can read yet.
+        """
+        ...
+
+    async def searched_records(self, places: Collection[str], *, of_session: bool) -> list[SearchedRecord]:
+        """What is searched of the records at these places, in any order; without those that are no longer there."""
+        ...
 
     async def write_application_records(self, writes: Sequence[RecordWrite]) -> None:
         """Do all of at most RECORDS_PER_WRITE writes, each of another record, or none of them.

@@ -20,7 +20,13 @@ from agentic_backend.stores.mongo.applications.record_batches import (
 from agentic_backend.stores.mongo.documents import Database, Document, counted, record_in
 from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.operation_base import Part, operation
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
+from agentic_backend.stores.protocol.application_records import (
+    ApplicationRecord,
+    RecordQuery,
+    RecordWrite,
+    SearchedRecord,
+    behind,
+)
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import (
     APPLICATION_RECORDS,
@@ -51,6 +57,25 @@ class ApplicationRecords(Part):
         conditions: Document = {order: among, **bound, **_COUNTED}
         by = [(order, -1 if query.descending else 1)]
         return await self._found(database, conditions, by, query.limit, of_session=query.of_session)
+
+    @operation
+    async def searched_places(
+        self, database: Database, after: str, behind: str, limit: int, *, of_session: bool
+    ) -> list[str]:
+        await settle_left(database, self.now())
+        # The index alone has all that is read: what does not count is left out when its record is.
+        records = database[records_table(of_session=of_session).name]
+        found = records.find({"searched": {"$gt": after, "$lt": behind}}, {"_id": 0, "searched": 1})
+        return [row["searched"] for row in await found.sort("searched", 1).limit(limit).to_list(None)]
+
+    @operation
+    async def searched_records(
+        self, database: Database, places: Collection[str], *, of_session: bool
+    ) -> list[SearchedRecord]:
+        records = database[records_table(of_session=of_session).name]
+        wanted = {"searched": {"$in": list(places)}, **_COUNTED}
+        found = records.find(wanted, {"key": 1, "searched": 1, "words": 1})
+        return [SearchedRecord(row["key"], row["searched"], row["words"]) for row in await found.to_list(None)]
 
     @operation
     async def write_application_records(self, database: Database, writes: Sequence[RecordWrite]) -> None:

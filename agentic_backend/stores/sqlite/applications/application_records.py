@@ -5,7 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordQuery, RecordWrite, behind
+from agentic_backend.stores.protocol.application_records import (
+    ApplicationRecord,
+    RecordQuery,
+    RecordWrite,
+    SearchedRecord,
+    behind,
+)
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.migrations import make_lazy_indexes
 from agentic_backend.stores.sqlite.operation_base import Part, count, lists, placeholders, reads, select, writes
@@ -36,6 +42,23 @@ class ApplicationRecords(Part):
             given["after"] = query.after
         ordered = f"{condition} ORDER BY {order} {direction} LIMIT :limit"
         return select(db, records_table(of_session=query.of_session), ordered, given)
+
+    @lists
+    def searched_places(
+        self, db: sqlite3.Connection, after: str, behind: str, limit: int, *, of_session: bool
+    ) -> list[str]:
+        table = records_table(of_session=of_session).name
+        # The index alone has all that is read.
+        places = f"SELECT searched FROM {table} WHERE searched > ? AND searched < ? ORDER BY searched LIMIT ?"
+        return [place for (place,) in db.execute(places, (after, behind, limit))]
+
+    @lists
+    def searched_records(
+        self, db: sqlite3.Connection, places: Collection[str], *, of_session: bool
+    ) -> list[SearchedRecord]:
+        table = records_table(of_session=of_session).name
+        found = f"SELECT key, searched, words FROM {table} WHERE searched IN ({placeholders(places)})"
+        return [SearchedRecord(*row) for row in db.execute(found, list(places))]
 
     @writes
     def write_application_records(self, db: sqlite3.Connection, writes: Sequence[RecordWrite]) -> None:

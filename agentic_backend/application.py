@@ -45,8 +45,8 @@ from agentic_backend.policy.hook_result import (
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.records.kinds import Index, Kind, R, Record
-from agentic_backend.records.records import RecordPage, RecordsOfKind, Stored
+from agentic_backend.records.kinds import Index, Kind, R, Record, Words
+from agentic_backend.records.records import Found, RecordPage, RecordsOfKind, Stored
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 
@@ -67,6 +67,7 @@ __all__ = [
     "ContextTooLong",
     "Extraction",
     "Forbidden",
+    "Found",
     "Frame",
     "Hook",
     "HookContext",
@@ -97,6 +98,7 @@ __all__ = [
     "Stored",
     "User",
     "Value",
+    "Words",
     "absent",
     "application_of",
     "blocked",

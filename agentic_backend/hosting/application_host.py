@@ -21,6 +21,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.hooks.modules_file import ModuleSpec
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
+from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -31,6 +32,8 @@ class ApplicationHost:
     def __init__(self, applications: Applications, store: Store, body_bytes: int, kpi: Kpi) -> None:
         self._store = store
         self._kpi = kpi
+        # One for all, so that they share one bound of memory.
+        self._search = RecordSearch(store)
         self._hosted = [HostedApplication(loaded, store, kpi) for loaded in applications.loaded]
         self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, body_bytes, kpi)
         self._starts: list[asyncio.Task[None]] = []
@@ -76,7 +79,10 @@ class ApplicationHost:
         self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger, agents: AgentManager
     ) -> None:
         metrics, call, said = self._kpi.applications, self._between.call, agents.said_to_applications
-        await hosted.start(offered_services(hosted.loaded, self._store, models, ledger, metrics, call, said))
+        services = offered_services(
+            hosted.loaded, self._store, models, ledger, metrics, call=call, said=said, search=self._search
+        )
+        await hosted.start(services)
         if hosted.is_serving:
             application = hosted.loaded.application
             self.instances[class_path_of(type(application))] = application

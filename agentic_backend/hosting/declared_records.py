@@ -1,21 +1,22 @@
 """The kinds of records that an application declares, checked."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from types import NoneType, UnionType
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.hosting.declarations import first_broken, listed
 from agentic_backend.hosting.declared_calls import is_number
-from agentic_backend.records.kinds import Index, Kind, Record
+from agentic_backend.records.kinds import Index, Kind, Record, Words
 from agentic_backend.records.layout import Layout
 from agentic_backend.stores.protocol.application_records import INDEXES, UNIQUE_INDEXES
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MOST_KINDS, _MOST_FIELDS, _MOST_RECORDS = 50, 3, 100_000
+_MOST_WORDS_FIELDS = 10
 _LONGEST_DAYS = 36_500
 _INDEXED = (str, int, float, bool, datetime)
 
@@ -50,6 +51,8 @@ def _check(kind: Kind[Any]) -> None:
     if (rule := first_broken(rules)) is not None:
         _refuse(kind, rule)
     _check_indexes(kind)
+    if kind.words is not None:
+        _check_words(kind, kind.words)
 
 
 def _check_indexes(kind: Kind[Any]) -> None:
@@ -71,11 +74,26 @@ def _check_index(kind: Kind[Any], name: str, index: Index) -> None:
     if not 1 <= len(index.fields) <= _MOST_FIELDS or len({*index.fields}) < len(index.fields):
         _refuse(kind, f"the index {name!r} needs 1 to {_MOST_FIELDS} fields")
     for field in index.fields:
-        found = kind.model.model_fields.get(field)
-        if found is None:
-            _refuse(kind, f"the index {name!r} has {field!r}, which the model has not")
-        if not all(_is_indexed(member) for member in _members(found.annotation)):
-            _refuse(kind, f"the index {name!r} can't hold {field!r}: its type is none of an index")
+        _check_field(kind, f"the index {name!r}", field, _is_indexed, "its type is none of an index")
+
+
+def _check_words(kind: Kind[Any], words: object) -> None:
+    if type(words) is not Words:
+        _refuse(kind, "'words' has to be Words")
+    if not 1 <= len(words.fields) <= _MOST_WORDS_FIELDS or len({*words.fields}) < len(words.fields):
+        _refuse(kind, f"'words' needs 1 to {_MOST_WORDS_FIELDS} fields")
+    for field in (*words.fields, *([] if words.language is None else [words.language])):
+        _check_field(kind, "'words'", field, _is_text, "it is no text")
+    if words.within is not None:
+        _check_field(kind, "'words'", words.within, _is_indexed, "its type is none of an index")
+
+
+def _check_field(kind: Kind[Any], what: str, field: object, is_fit: Callable[[Any], bool], why: str) -> None:
+    found = kind.model.model_fields.get(field) if type(field) is str else None
+    if found is None:
+        _refuse(kind, f"{what} has {field!r}, which the model has not")
+    if not all(is_fit(member) for member in _members(found.annotation)):
+        _refuse(kind, f"{what} can't hold {field!r}: {why}")
 
 
 def _members(annotation: Any) -> Iterator[Any]:
@@ -92,6 +110,10 @@ def _is_indexed(member: Any) -> bool:
     if isinstance(member, type) and issubclass(member, Enum):
         return all(type(each.value) in (str, int) for each in member)
     return member is NoneType or member in _INDEXED
+
+
+def _is_text(member: Any) -> bool:
+    return member in (NoneType, str) or (isinstance(member, type) and issubclass(member, StrEnum))
 
 
 def _refuse(kind: Kind[Any], why: str) -> NoReturn:

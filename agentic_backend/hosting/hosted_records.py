@@ -76,7 +76,7 @@ class HostedRecords:
             return 0
 
         async def computed() -> list[RecordWrite]:
-            return [rewritten(layout, row) for row in rows]
+            return [rewritten(layout, row, self._store.now()) for row in rows]
 
         failed: RecordConflict | None = None
         for write in await self._author.result(computed, _BATCH_S, self._log_fields):

@@ -10,6 +10,7 @@ from agentic_backend.hosting.declared_parts import part_name
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi.groups.applications import ApplicationMetrics
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
+from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.records.records import Records
 from agentic_backend.stores.base import Store
 
@@ -20,13 +21,15 @@ def offered_services(
     models: ChatModels,
     ledger: UsageLedger,
     kpi: ApplicationMetrics,
+    *,
     call: CallOfAnother | None = None,
     said: Callable[[str], Mapping[str, Any]] = lambda agent_id: {},
+    search: RecordSearch | None = None,
 ) -> ApplicationServices:
     """The services of the application; once for each `kpi`, which has its metrics then.
 
     Without a `call` it can't call other applications. `said` is what an agent's entry says to applications, by their
-    ids.
+    ids. The `search` is that of several applications, where there are others.
     """
     metrics = {
         each.name: Measured(
@@ -37,7 +40,7 @@ def offered_services(
         for each in loaded.metrics
     }
     parts = {kind.name: (part_name(loaded.id, kind), kind) for kind in loaded.parts}
-    records = Records(store, loaded.layouts)
+    records = Records(store, loaded.layouts, search)
 
     def said_to_it(agent_id: str) -> Mapping[str, Any]:
         own: Mapping[str, Any] = said(agent_id).get(loaded.id, {})

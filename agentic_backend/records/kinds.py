@@ -39,6 +39,24 @@ class Index:
             object.__setattr__(self, name, value)
 
 
+@dataclass(frozen=True, init=False)
+class Words:
+    """The fields of a kind whose words are searched: texts, or None.
+
+    The records of an owner that have the same value in the field `within`, of a type that an index may have, are
+    searched together; without it, all of the owner's. The field `language` has the language code of a record's texts:
+    words in English (`en`), French (`fr`) and German (`de`) are found in all their forms, others as they are.
+    """
+
+    fields: tuple[str, ...]
+    within: str | None
+    language: str | None
+
+    def __init__(self, *fields: str, within: str | None = None, language: str | None = None) -> None:
+        for name, value in (("fields", fields), ("within", within), ("language", language)):
+            object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True)
 class Kind(Generic[R]):
     """A kind of records, all of one model. An application declares it in `Application.records`."""
@@ -51,6 +69,8 @@ class Kind(Generic[R]):
     """Whose a record is: a user's, a session's, with which it is deleted, or nobody's but the application's."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
     """By name; at most four, and two that are unique."""
+    words: Words | None = None
+    """What is searched by its words, if anything."""
     append_only: bool = False
     """Whether a record stays as it is: it can't be changed, and goes only with its owner or its time."""
     version: int = 1

@@ -14,7 +14,9 @@ from pydantic_core import from_json, to_json
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.records.index_terms import AFTER_NONE, LONGEST_TEXT_BYTES, beginning_of, hexadecimal, term_of
-from agentic_backend.records.kinds import Index, Kind, R
+from agentic_backend.records.kinds import Index, Kind, R, Words
+from agentic_backend.records.searched_place import SearchedPlace
+from agentic_backend.records.words import VERSION, counted_words
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, Order, behind
 
 LARGEST_BYTES = 256 * 1024
@@ -97,10 +99,13 @@ class Layout(Generic[R]):
         """The kind's name among those of all applications."""
         self._columns = _columns(kind.indexes)
         names = {name for index in kind.indexes.values() for name in index.fields}
+        if kind.words is not None and kind.words.within is not None:
+            names.add(kind.words.within)
         self._adapters = {name: _adapter(kind, name) for name in names}
         told = [(name, self._columns[name], *_told(kind, index)) for name, index in sorted(kind.indexes.items())]
-        self.stamp = sha256(repr((kind.version, kind.owner, told)).encode()).hexdigest()[:16]
-        """Changes with the version, the owner and the indexes. Terms of another one are in nobody's way."""
+        of_words = () if kind.words is None else (_told_of_words(kind, kind.words),)
+        self.stamp = sha256(repr((kind.version, kind.owner, told, *of_words)).encode()).hexdigest()[:16]
+        """Changes with the version, the owner, the indexes and the words. Terms of another one are in nobody's way."""
 
     def place_in(self, index: str | None, owner: str | None) -> Place:
         """Where the owner's records are in the index, or in the order of keys; None: those of all owners."""
@@ -124,6 +129,15 @@ class Layout(Generic[R]):
         whose = "" if owner is None or self.kind.indexes[index].all_owners else hexadecimal(owner)
         return f"{self.id}.{index} {self.stamp} {whose} "
 
+    def searched_together(self, owner: str, within: object) -> str:
+        """What the places of the owner's records that are searched together begin with. Raises BadFrame.
+
+        `within` is their value of the field that says so, None if there is none.
+        """
+        field = None if self.kind.words is None else self.kind.words.within
+        value = "" if field is None else _term(field, self._adapters[field], within)
+        return f"{self.id} {self.stamp} {hexadecimal(owner)} {value} "
+
     def new_row(
         self, value: R, key: str, user_id: str | None, session_id: str | None, now: datetime
     ) -> ApplicationRecord:
@@ -131,11 +145,11 @@ class Layout(Generic[R]):
 
         Raises ValueError if it would not be read as it is.
         """
-        return self._row(value, key, user_id, session_id, now, now, 1)
+        return self._row(value, key, user_id, session_id, now, now, now, 1)
 
-    def changed_row(self, row: ApplicationRecord, value: R, at: datetime) -> ApplicationRecord:
-        """The row with another value, in its next revision. Raises as `new_row` does."""
-        return self._row(value, row.key, row.user_id, row.session_id, row.created_at, at, row.revision + 1)
+    def changed_row(self, row: ApplicationRecord, value: R, at: datetime, written_at: datetime) -> ApplicationRecord:
+        """The row with another value, in its next revision, which counts as written `at`. Raises as `new_row` does."""
+        return self._row(value, row.key, row.user_id, row.session_id, row.created_at, at, written_at, row.revision + 1)
 
     def _row(
         self,
@@ -145,6 +159,7 @@ class Layout(Generic[R]):
         session_id: str | None,
         created_at: datetime,
         at: datetime,
+        written_at: datetime,
         revision: int,
     ) -> ApplicationRecord:
         owner = session_id or user_id or ""
@@ -161,6 +176,8 @@ class Layout(Generic[R]):
                 # Of those without any value there may be many.
                 continue
             terms[self._columns[name]] = self._beginning_in(name, owner) + own
+        if self.kind.words is not None:
+            terms |= self._searched(self.kind.words, value, owner, SearchedPlace.of(written_at, record_id, revision))
         return ApplicationRecord(
             id=record_id,
             kind=self.id,
@@ -175,6 +192,14 @@ class Layout(Generic[R]):
             value=stored,
             **terms,
         )
+
+    def _searched(self, words: Words, value: R, owner: str, place: SearchedPlace) -> dict[str, str]:
+        """The columns of what is searched. Raises BadFrame."""
+        within, language = (None if name is None else getattr(value, name) for name in (words.within, words.language))
+        return {
+            "searched": self.searched_together(owner, within) + place.text,
+            "words": counted_words([getattr(value, name) for name in words.fields], language),
+        }
 
     def value_of(self, row: ApplicationRecord) -> R:
         """The record, brought to the kind's version. Raises NewerRecord, and what an upgrade or the model raises."""
@@ -242,6 +267,12 @@ def _told(kind: Kind[Any], index: Index) -> tuple[object, ...]:
     fields = [kind.model.model_fields[field] for field in index.fields]
     types = [f"{field.annotation!r} {field.metadata!r}" for field in fields]
     return index.fields, index.unique, index.all_owners, types
+
+
+def _told_of_words(kind: Kind[Any], words: Words) -> tuple[object, ...]:
+    """All that what is searched of a record depends on."""
+    within = () if words.within is None else _told(kind, Index(words.within))
+    return words.fields, words.language, within, VERSION
 
 
 def _term(field: str, adapter: TypeAdapter[Any], value: object) -> str:

@@ -10,6 +10,7 @@ from agentic_backend.errors import BadFrame, RecordConflict
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.records.kinds import Kind, R
 from agentic_backend.records.layout import Layout, OtherOwner
+from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import (
@@ -20,6 +21,7 @@ from agentic_backend.stores.protocol.application_records import (
 )
 
 MOST_PER_PAGE = 200
+MOST_WITHIN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,14 @@ class RecordPage(Generic[R]):
     records: Sequence[Stored[R]]
     next_cursor: str | None
     """For the next page; None behind the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[R]):
+    """A record that a search has found, and its score: the higher, the better it fits. Scores of searches differ."""
+
+    record: Stored[R]
+    score: float
 
 
 class ReadableRecords(Generic[R]):
@@ -123,9 +133,16 @@ class OwnRecords(ReadableRecords[R]):
     """The records of one owner: a user, a session of a user's, or the application."""
 
     def __init__(
-        self, store: Store, layout: Layout[R], owner: str, user_id: str | None = None, session_id: str | None = None
+        self,
+        store: Store,
+        layout: Layout[R],
+        search: RecordSearch,
+        owner: str,
+        user_id: str | None = None,
+        session_id: str | None = None,
     ) -> None:
         super().__init__(store, layout, owner)
+        self._search = search
         self._owned_by = owner
         self._user_id = user_id
         self._session_id = session_id
@@ -136,6 +153,36 @@ class OwnRecords(ReadableRecords[R]):
         ids = [self._layout.id_of(self._owned_by, key)]
         rows = await self._store.get_application_records(ids, of_session=self._layout.of_session)
         return self._stored(rows[0]) if rows and rows[0].user_id == self._user_id else None
+
+    async def search(
+        self, query: str, *, within: Sequence[object] | None = None, limit: int = 10
+    ) -> Sequence[Found[R]]:
+        """The at most `limit` records, up to 200, that have the query's words and fit them best, the best first.
+
+        They are ranked by BM25, and those with the same score by key. `within` are up to 100 values of the field that
+        says what is searched together, if the kind's words have one. Raises BadFrame if one of these is no value of the
+        field or there are more, StoreUnavailable, SessionNotFound, and NewerRecord.
+        """
+        words = self._layout.kind.words
+        if words is None:
+            raise ValueError(f"the kind {self._layout.id} declares no words")
+        if (words.within is None) != (within is None) or isinstance(within, str):
+            raise ValueError(f"a search of {self._layout.id} is within values of {words.within!r}")
+        if type(query) is not str or type(limit) is not int:
+            raise TypeError("the query has to be a text, and the limit a whole number")
+        values = [None] if within is None else within
+        if len(values) > MOST_WITHIN:
+            raise BadFrame(f"{len(values)} values are searched within, {MOST_WITHIN} may be")
+        beginnings = {self._layout.searched_together(self._owned_by, value) for value in values}
+        await self._prepare(None)
+        found = await self._search.find(
+            beginnings,
+            lambda key: self._layout.id_of(self._owned_by, key),
+            query,
+            max(1, min(limit, MOST_PER_PAGE)),
+            of_session=self._layout.of_session,
+        )
+        return [Found(self._stored(row), score) for row, score in found]
 
     async def add(self, value: R, key: str | None = None) -> Stored[R]:
         """Store a new record, under a key of its own if none is given. Raises as `Records.write` does."""
@@ -158,7 +205,8 @@ class OwnRecords(ReadableRecords[R]):
     def changing(self, stored: Stored[R], value: R) -> RecordWrite:
         """The write that `change` does. Raises BadFrame."""
         before = self._own(stored)
-        return RecordWrite(self._layout.changed_row(before, value, max(self._store.now(), before.updated_at)))
+        at = max(self._store.now(), before.updated_at)
+        return RecordWrite(self._layout.changed_row(before, value, at, at))
 
     def removing(self, stored: Stored[R]) -> RecordWrite:
         """The write that `remove` does."""
@@ -186,24 +234,25 @@ class OwnRecords(ReadableRecords[R]):
 class RecordsOfKind(Generic[R]):
     """The records of a kind, of all owners; `Application.records_of` makes it."""
 
-    def __init__(self, store: Store, layout: Layout[R]) -> None:
+    def __init__(self, store: Store, layout: Layout[R], search: RecordSearch) -> None:
         self._store = store
         self._layout = layout
+        self._search = search
 
     def of_user(self, user_id: str) -> OwnRecords[R]:
         """The user's."""
         self._require("user", user_id)
-        return OwnRecords(self._store, self._layout, user_id, user_id)
+        return OwnRecords(self._store, self._layout, self._search, user_id, user_id)
 
     def of_session(self, user_id: str, session_id: str) -> OwnRecords[R]:
         """The session's, which must be the user's: what it does raises SessionNotFound otherwise."""
         self._require("session", user_id, session_id)
-        return OwnRecords(self._store, self._layout, session_id, user_id, session_id)
+        return OwnRecords(self._store, self._layout, self._search, session_id, user_id, session_id)
 
     def of_application(self) -> OwnRecords[R]:
         """Those that are nobody's."""
         self._require("application")
-        return OwnRecords(self._store, self._layout, "")
+        return OwnRecords(self._store, self._layout, self._search, "")
 
     def of_all(self, reader_id: str | None) -> OthersRecords[R]:
         """Those of all owners, for this user to read: each page is noted among the reads that admins see.
@@ -222,8 +271,10 @@ class RecordsOfKind(Generic[R]):
 class Records:
     """The records of one application."""
 
-    def __init__(self, store: Store, layouts: Sequence[Layout[Any]]) -> None:
+    def __init__(self, store: Store, layouts: Sequence[Layout[Any]], search: RecordSearch | None = None) -> None:
+        """The `search` may be that of several applications, on this store."""
         self._store = store
+        self._search = RecordSearch(store) if search is None else search
         # By name: a reload imports modules of authors anew, and the application goes on.
         self._layouts: Mapping[str, Layout[Any]] = {layout.kind.name: layout for layout in layouts}
 
@@ -232,7 +283,7 @@ class Records:
         layout = self._layouts.get(kind.name)
         if layout is None:
             raise LookupError(f"the application's 'records' do not have the kind {kind.name!r}")
-        return RecordsOfKind(self._store, layout)
+        return RecordsOfKind(self._store, layout, self._search)
 
     async def write(self, writes: Sequence[RecordWrite]) -> None:
         """Do all of at most 100 writes, each of another record, or none of them.
@@ -250,11 +301,11 @@ class Records:
             await self._store.write_application_records(writes)
 
 
-def rewritten(layout: Layout[Any], row: ApplicationRecord) -> RecordWrite:
+def rewritten(layout: Layout[Any], row: ApplicationRecord, now: datetime) -> RecordWrite:
     """The write that brings a row to the kind's version and layout.
 
     Raises OtherOwner, and what `Layout.value_of` and `Layout.changed_row` raise.
     """
     if not layout.of_session and (row.user_id is None) != (layout.kind.owner == "application"):
         raise OtherOwner(layout.id)
-    return RecordWrite(layout.changed_row(row, layout.value_of(row), row.updated_at))
+    return RecordWrite(layout.changed_row(row, layout.value_of(row), row.updated_at, now))

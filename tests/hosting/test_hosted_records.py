@@ -15,7 +15,7 @@ from support.rest_client import error_of, plain_http, rest
 from support.running_server import running_server
 
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.application import Application, Index, Kind, Record
+from agentic_backend.application import Application, Index, Kind, Record, Words
 from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.stores.opening import open_sqlite
 from agentic_backend.stores.protocol.application_records import RecordWrite
@@ -213,6 +213,13 @@ class Odd(Record):
         ([Kind("note", Odd, indexes={"by": Index("text", "text")})], "1 to 3 fields"),
         ([Kind("note", Odd, indexes={f"by{n}": Index("text") for n in range(5)})], "may be 4 indexes"),
         ([Kind("note", Odd, indexes={f"by{n}": Index("text", unique=True) for n in range(3)})], "may be 2 indexes"),
+        ([Kind("note", Note, words="text")], "'words' has to be Words"),  # type: ignore[arg-type]
+        ([Kind("note", Note, words=Words())], "'words' needs 1 to 10 fields"),
+        ([Kind("note", Note, words=Words("text", "text"))], "'words' needs 1 to 10 fields"),
+        ([Kind("note", Note, words=Words("x"))], "'words' has 'x', which the model has not"),
+        ([Kind("note", Note, words=Words("stars"))], "'words' can't hold 'stars': it is no text"),
+        ([Kind("note", Note, words=Words("text", language="stars"))], "'words' can't hold 'stars': it is no text"),
+        ([Kind("note", Odd, words=Words("text", within="list_of"))], "its type is none of an index"),
         ([Kind("note", Odd, indexes=["text"])], "'indexes' has to be"),  # type: ignore[arg-type]
     ],
 )
@@ -228,6 +235,12 @@ def test_sound_declarations_are_taken() -> None:
     assert declared_records("notes", [WORDS])[0].stamp == layouts[2].stamp
     with_more = replace(WORDS, indexes={**WORDS.indexes, "more": Index("word")})
     assert declared_records("notes", [with_more])[0].stamp != layouts[2].stamp
+    by_words = replace(NOTES, words=Words("text", within="topic", language="slug"))
+    stamps = {
+        declared_records("notes", [replace(NOTES, words=words)])[0].stamp
+        for words in (None, by_words.words, Words("text"), Words("text", within="topic"), Words("topic"))
+    }
+    assert len(stamps) == 5 and layouts[0].stamp in stamps
 
 
 def test_no_record_is_reached_before_the_start() -> None:

@@ -1,0 +1,200 @@
+"""The words of records in memory, and what ranks the records by them: BM25 (Robertson and Zaragoza, 2009).
+
+A record is a number, its slot. What is asked of several indexes is answered as if they were one.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from heapq import nlargest
+from itertools import chain
+from math import log
+from operator import itemgetter
+from typing import TypeAlias
+
+from agentic_backend.records.words import read_words
+
+_K1, _B = 1.2, 0.75
+# A posting is a slot and how often the word comes there, in one number of 32 bits; more often hardly changes a score.
+_COUNT_BITS = 12
+_MOST_COUNT = (1 << _COUNT_BITS) - 1
+MOST_SLOTS = 1 << 32 - _COUNT_BITS
+# About what they take of memory.
+_POSTING_BYTES, _WORD_BYTES, _SLOT_BYTES = 4.5, 250, 36
+
+Sought = Sequence[tuple[tuple[str, ...], int]]
+"""Words that are looked for: what each may be in an index, and how often it comes."""
+_Numbers: TypeAlias = "array[int]"
+
+
+class WordIndex:
+    """Slots are added from 0 on, and never used again."""
+
+    def __init__(self) -> None:
+        self._postings: dict[str, _Numbers] = {}
+        """By word; those of each in the order of slots."""
+        self.lengths: _Numbers = array("I")
+        """The number of words by slot."""
+        self.number = 0
+        """Of slots that are not gone."""
+        self.length = 0
+        """The number of their words."""
+        self._gone: set[int] = set()
+        self._gone_having: dict[tuple[str, ...], int] = {}
+        """The number of slots that are gone in postings, by their words; another dict after each `drop`."""
+        self._norms: tuple[float, list[float]] = (0.0, [])
+        self._all = 0
+        """The number of postings."""
+
+    @property
+    def bytes(self) -> int:
+        """About what it takes of memory."""
+        return int(self._all * _POSTING_BYTES + len(self._postings) * _WORD_BYTES + len(self.lengths) * _SLOT_BYTES)
+
+    @property
+    def gone(self) -> int:
+        """The number of slots that are gone."""
+        return len(self._gone)
+
+    def add(self, counted: str) -> None:
+        """Add a record's words, as `counted_words` has them, in the next slot."""
+        first, length = len(self.lengths) << _COUNT_BITS, 0
+        postings = self._postings
+        for count, words in read_words(counted):
+            posting = first | min(count, _MOST_COUNT)
+            length += count * len(words)
+            self._all += len(words)
+            for word in words:
+                found = postings.get(word)
+                if found is None:
+                    postings[word] = array("I", (posting,))
+                else:
+                    found.append(posting)
+        self.lengths.append(length)
+        self.number += 1
+        self.length += length
+
+    def drop(self, slot: int) -> None:
+        """Leave the slot out from now on."""
+        self.number -= 1
+        self.length -= self.lengths[slot]
+        self._gone.add(slot)
+        self._gone_having = {}
+
+    def postings(self, words: Sequence[str]) -> _Numbers:
+        """Those of the words as if they were one word."""
+        found = [self._postings[word] for word in words if word in self._postings]
+        if len(found) < 2:
+            return found[0] if found else array("I")
+        counts: dict[int, int] = {}
+        for posting in chain.from_iterable(found):
+            slot = posting >> _COUNT_BITS
+            counts[slot] = counts.get(slot, 0) + (posting & _MOST_COUNT)
+        return array("I", sorted(slot << _COUNT_BITS | min(count, _MOST_COUNT) for slot, count in counts.items()))
+
+    def records_having(self, words: tuple[str, ...], postings: _Numbers) -> int:
+        """The number of slots that are not gone in the postings of these words."""
+        gone, known = self._gone, self._gone_having
+        if len(gone) * 16 < len(postings):
+            return len(postings) - sum(_count_in(postings, slot) > 0 for slot in gone)
+        if words not in known:
+            known[words] = len(gone.intersection([posting >> _COUNT_BITS for posting in postings]))
+        return len(postings) - known[words]
+
+    def norms(self, by_length: float) -> list[float]:
+        """What BM25 adds to a count for the record's length, by slot."""
+        known, norms = self._norms
+        if known != by_length or len(norms) != len(self.lengths):
+            fixed = _K1 * (1 - _B)
+            norms = [fixed + by_length * length for length in self.lengths]
+            self._norms = by_length, norms
+        return norms
+
+    def without_gone(self, scores: dict[int, float]) -> dict[int, float]:
+        """The scores, from which those of slots that are gone are taken."""
+        for slot in self._gone if scores else ():
+            scores.pop(slot, None)
+        return scores
+
+    def work(self, words: Sequence[str]) -> int:
+        """How many postings the words have."""
+        return sum(len(self._postings[word]) for word in words if word in self._postings)
+
+
+def work_of(indexes: Sequence[WordIndex], sought: Sought) -> int:
+    """How many postings the words that are looked for have, which the time of `best` grows with."""
+    return sum(index.work(words) for index in indexes for words, _ in sought)
+
+
+def best(indexes: Sequence[WordIndex], sought: Sought, limit: int) -> list[tuple[float, int, int]]:
+    """The records with the highest scores, in no order: the score, which of the indexes, and the slot.
+
+    At least `limit`, if so many have any of the words; beyond these only ones that score as high as the last of them.
+    """
+    number, length = sum(index.number for index in indexes), sum(index.length for index in indexes)
+    if length == 0:
+        return []
+    terms: list[tuple[float, list[_Numbers]]] = []
+    for words, count in sought:
+        postings = [index.postings(words) for index in indexes]
+        having = sum(index.records_having(words, each) for index, each in zip(indexes, postings, strict=True))
+        weight = count * log(1 + (number - having + 0.5) / (having + 0.5))
+        terms.append((weight * (_K1 + 1), postings))
+    # The rarest first: what has them is mostly ahead of all that has not, which then is not looked at.
+    terms.sort(key=lambda term: -term[0])
+    found: list[tuple[float, int, int]] = []
+    for which, index in enumerate(indexes):
+        own = [(weight, postings[which]) for weight, postings in terms]
+        scores = _scores(index, own, _K1 * _B * number / length, limit, _last(limit, [score for score, _, _ in found]))
+        found += [(score, which, slot) for slot, score in scores.items()]
+        least = _last(limit, [score for score, _, _ in found])
+        found = [each for each in found if each[0] >= least]
+    return found
+
+
+def _last(limit: int, scores: Collection[float]) -> float:
+    """The score that each of the best `limit` has at least; 0 if there are fewer."""
+    return nlargest(limit, scores)[-1] if len(scores) >= limit else 0.0
+
+
+def _scores(
+    index: WordIndex, terms: Sequence[tuple[float, _Numbers]], by_length: float, limit: int, least: float
+) -> dict[int, float]:
+    """The scores by slot, of all that may be among the best `limit` and have at least `least`.
+
+    A term adds less than its weight. So once a record without any of the terms so far can no longer be among the best,
+    the rest only adds to the records that may be (MaxScore; Turtle and Flood, 1995).
+    """
+    scores: dict[int, float] = {}
+    norms = index.norms(by_length)
+    rest = sum(weight for weight, _ in terms)
+    for at, (weight, postings) in enumerate(terms):
+        if len(postings) > len(scores) > 0:
+            first = nlargest(limit, index.without_gone(scores).items(), key=itemgetter(1))
+            least = max(least, _last(limit, _completed(dict(first), terms[at:], norms).values()))
+            if rest < least:
+                few = {slot: score for slot, score in scores.items() if score + rest >= least}
+                return _completed(few, terms[at:], norms)
+        rest -= weight
+        get = scores.get
+        for posting in postings:
+            slot, count = posting >> _COUNT_BITS, posting & _MOST_COUNT
+            scores[slot] = get(slot, 0.0) + weight * count / (count + norms[slot])
+    return index.without_gone(scores)
+
+
+def _completed(
+    scores: dict[int, float], terms: Sequence[tuple[float, _Numbers]], norms: Sequence[float]
+) -> dict[int, float]:
+    """The scores with what the terms add to them."""
+    for weight, postings in terms:
+        for slot in scores:
+            if count := _count_in(postings, slot):
+                scores[slot] += weight * count / (count + norms[slot])
+    return scores
+
+
+def _count_in(postings: _Numbers, slot: int) -> int:
+    """How often the postings' word comes in the slot."""
+    at = bisect_left(postings, slot << _COUNT_BITS)
+    return postings[at] & _MOST_COUNT if at < len(postings) and postings[at] >> _COUNT_BITS == slot else 0

@@ -6,7 +6,6 @@ What was removed has no place to be found at; so now and then a look goes throug
 
 import asyncio
 import time
-from array import array
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -18,9 +17,9 @@ from agentic_backend.stores.protocol.application_records import SearchedRecord, 
 # The clocks of instances differ, and what is written may be seen late, by less than this together.
 _OVERLAP = timedelta(seconds=60)
 # What is read at once. Others wait for the loop while records are added, for some milliseconds.
-_PLACES, _RECORDS = 1_000, 100
+_PLACES, _RECORDS = 2_000, 50
 # About what a slot takes of memory, without its words.
-_SLOT_BYTES = 250
+_SLOT_BYTES = 420
 
 
 class Partition:
@@ -41,25 +40,23 @@ class Partition:
 
     def _clear(self) -> None:
         self._whole_at = None
-        self._slots: dict[int, int] = {}
-        """By record, as places have it."""
-        self._keys: list[str] = []
-        self._records, self._times, self._revisions = array("Q"), array("Q"), array("Q")
-        """What the places have, by slot."""
+        self._slots: dict[str, int] = {}
+        """By place, without its beginning."""
+        self._places: dict[int, str] = {}
+        """The same places by record."""
+        self._keyed: list[tuple[str, str]] = []
+        """Key and place by slot."""
         self.words = WordIndex()
 
     @property
     def bytes(self) -> int:
         """About what it takes of memory."""
-        return self.words.bytes + len(self._keys) * _SLOT_BYTES
+        return self.words.bytes + len(self._keyed) * _SLOT_BYTES
 
-    def key(self, slot: int) -> str:
-        return self._keys[slot]
-
-    def place(self, slot: int) -> str:
-        """The record's place in the store."""
-        place = SearchedPlace(self._times[slot], self._records[slot], self._revisions[slot])
-        return self._beginning + place.text
+    def record(self, slot: int) -> tuple[str, str]:
+        """The record's key, and its place in the store."""
+        key, place = self._keyed[slot]
+        return key, self._beginning + place
 
     def has(self, place: str) -> bool:
         """Whether the place is one of this partition's."""
@@ -67,7 +64,7 @@ class Partition:
 
     async def look(self, store: Store, *, whole: bool = False) -> None:
         """Read what has changed in the store; `whole`: and what is gone. Raises StoreUnavailable."""
-        if self.words.gone > 100 + self.words.number // 4 or len(self._keys) > MOST_SLOTS // 2:
+        if self.words.gone > 100 + self.words.number // 4 or len(self._keyed) > MOST_SLOTS // 2:
             self._clear()
         began, now = time.monotonic(), store.now()
         after = self._beginning
@@ -75,27 +72,23 @@ class Partition:
             whole = True
         elif not whole:
             after += first_at(self._looked_at - _OVERLAP)
-        there: set[int] = set()
+        there: set[str] = set()
         while True:
             places = await store.searched_places(after, behind(self._beginning), _PLACES, of_session=self._of_session)
-            await self._read(store, places, there)
+            there.update(own := [place[len(self._beginning) :] for place in places])
+            await self._read(store, own)
             if len(places) < _PLACES:
                 break
             after = places[-1]
         if whole:
-            for record in self._slots.keys() - there:
-                self._drop(record)
+            for place in self._slots.keys() - there:
+                self._drop(place)
             self._whole_at = began
         self._looked_at = now
 
-    async def _read(self, store: Store, places: Sequence[str], there: set[int]) -> None:
-        """Add the records at those places that are new, and all that are at the places to what is `there`."""
-        new: list[str] = []
-        for text in places:
-            place = self._read_place(text)
-            there.add(place.record)
-            if not self._is_known(place):
-                new.append(text)
+    async def _read(self, store: Store, places: Sequence[str]) -> None:
+        """Add the records at those places that are new."""
+        new = [self._beginning + place for place in places if place not in self._slots]
         for first in range(0, len(new), _RECORDS):
             batch = new[first : first + _RECORDS]
             for found in await store.searched_records(batch, of_session=self._of_session):
@@ -103,31 +96,22 @@ class Partition:
 
     def put(self, found: SearchedRecord) -> None:
         """Add the record, in place of what it was before."""
-        place = self._read_place(found.searched)
-        if self._is_known(place):
+        place = found.searched[len(self._beginning) :]
+        if place in self._slots:
             return
-        self._drop(place.record)
-        self._slots[place.record] = len(self._keys)
-        self._keys.append(found.key)
-        self._records.append(place.record)
-        self._times.append(place.at)
-        self._revisions.append(place.revision)
+        record = SearchedPlace.read(place).record
+        if record in self._places:
+            self._drop(self._places[record])
+        self._slots[place], self._places[record] = len(self._keyed), place
+        self._keyed.append((found.key, place))
         self.words.add(found.words)
 
-    def forget(self, text: str) -> None:
-        """Leave out the record that was at a place, unless it has another one now."""
-        place = self._read_place(text)
-        if self._is_known(place):
-            self._drop(place.record)
+    def forget(self, place: str) -> None:
+        """Leave out the record that was at this place, unless it has another one now."""
+        self._drop(place[len(self._beginning) :])
 
-    def _drop(self, record: int) -> None:
-        slot = self._slots.pop(record, None)
+    def _drop(self, place: str) -> None:
+        slot = self._slots.pop(place, None)
         if slot is not None:
+            del self._places[SearchedPlace.read(place).record]
             self.words.drop(slot)
-
-    def _is_known(self, place: SearchedPlace) -> bool:
-        slot = self._slots.get(place.record)
-        return slot is not None and (self._times[slot], self._revisions[slot]) == (place.at, place.revision)
-
-    def _read_place(self, text: str) -> SearchedPlace:
-        return SearchedPlace.read(text[len(self._beginning) :])

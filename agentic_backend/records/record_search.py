@@ -94,8 +94,8 @@ async def _held(partitions: Sequence[Partition]) -> AsyncIterator[None]:
 async def _best(partitions: Sequence[Partition], sought: Sought, limit: int) -> list[_Hit]:
     indexes = [partition.words for partition in partitions]
     found = await in_thread_if_long(work_of(indexes, sought), best, indexes, sought, limit)
-    keyed = sorted((-score, partitions[which].key(slot), which, slot) for score, which, slot in found)
-    return [_Hit(-score, key, partitions[which].place(slot)) for score, key, which, slot in keyed[:limit]]
+    ranked = sorted((-score, *partitions[which].record(slot)) for score, which, slot in found)
+    return [_Hit(-score, key, place) for score, key, place in ranked[:limit]]
 
 
 def _is_as_in(there: Mapping[str, ApplicationRecord], hit: _Hit) -> bool:

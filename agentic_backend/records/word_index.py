@@ -10,7 +10,7 @@ from heapq import nlargest
 from itertools import chain
 from math import log
 from operator import itemgetter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from agentic_backend.records.words import read_words
 
@@ -33,6 +33,8 @@ class WordIndex:
     def __init__(self) -> None:
         self._postings: dict[str, _Numbers] = {}
         """By word; those of each in the order of slots."""
+        self._most: dict[str, int] = {}
+        """How often a word comes in one slot at most, by word, where that is more than once."""
         self.lengths: _Numbers = array("I")
         """The number of words by slot."""
         self.number = 0
@@ -61,7 +63,8 @@ class WordIndex:
         first, length = len(self.lengths) << _COUNT_BITS, 0
         postings = self._postings
         for count, words in read_words(counted):
-            posting = first | min(count, _MOST_COUNT)
+            kept = min(count, _MOST_COUNT)
+            posting = first | kept
             length += count * len(words)
             self._all += len(words)
             for word in words:
@@ -70,6 +73,10 @@ class WordIndex:
                     postings[word] = array("I", (posting,))
                 else:
                     found.append(posting)
+            if count > 1:
+                for word in words:
+                    if self._most.get(word, 1) < kept:
+                        self._most[word] = kept
         self.lengths.append(length)
         self.number += 1
         self.length += length
@@ -100,6 +107,10 @@ class WordIndex:
         if words not in known:
             known[words] = len(gone.intersection([posting >> _COUNT_BITS for posting in postings]))
         return len(postings) - known[words]
+
+    def most(self, words: Sequence[str]) -> int:
+        """How often the words come in one slot together, or less."""
+        return sum(self._most.get(word, 1) for word in words if word in self._postings)
 
     def norms(self, by_length: float) -> list[float]:
         """What BM25 adds to a count for the record's length, by slot."""
@@ -134,21 +145,29 @@ def best(indexes: Sequence[WordIndex], sought: Sought, limit: int) -> list[tuple
     number, length = sum(index.number for index in indexes), sum(index.length for index in indexes)
     if length == 0:
         return []
-    terms: list[tuple[float, list[_Numbers]]] = []
+    by_length = _K1 * _B * number / length
+    weighed: list[tuple[float, tuple[str, ...], list[_Numbers]]] = []
     for words, count in sought:
         postings = [index.postings(words) for index in indexes]
         having = sum(index.records_having(words, each) for index, each in zip(indexes, postings, strict=True))
         weight = count * log(1 + (number - having + 0.5) / (having + 0.5))
-        terms.append((weight * (_K1 + 1), postings))
+        weighed.append((weight * (_K1 + 1), words, postings))
     # The rarest first: what has them is mostly ahead of all that has not, which then is not looked at.
-    terms.sort(key=lambda term: -term[0])
+    weighed.sort(key=lambda term: -term[0])
     found: list[tuple[float, int, int]] = []
     for which, index in enumerate(indexes):
-        own = [(weight, postings[which]) for weight, postings in terms]
-        scores = _scores(index, own, _K1 * _B * number / length, limit, _last(limit, [score for score, _, _ in found]))
-        found += [(score, which, slot) for slot, score in scores.items()]
-        least = _last(limit, [score for score, _, _ in found])
+        norms = index.norms(by_length)
+        shortest = min(norms, default=0.0)
+        terms = [
+            _Term(weight, weight * (most := index.most(words)) / (most + shortest), postings[which])
+            for weight, words, postings in weighed
+            if postings[which]
+        ]
+        known = [score for score, _, _ in found]
+        scores = _scores(index, terms, norms, limit, _last(limit, known))
+        least = _last(limit, [*known, *scores.values()])
         found = [each for each in found if each[0] >= least]
+        found += [(score, which, slot) for slot, score in scores.items() if score >= least]
     return found
 
 
@@ -157,25 +176,28 @@ def _last(limit: int, scores: Collection[float]) -> float:
     return nlargest(limit, scores)[-1] if len(scores) >= limit else 0.0
 
 
+class _Term(NamedTuple):
+    weight: float
+    most: float
+    """What it adds to a score at most."""
+    postings: _Numbers
+
+
 def _scores(
-    index: WordIndex, terms: Sequence[tuple[float, _Numbers]], by_length: float, limit: int, least: float
+    index: WordIndex, terms: Sequence[_Term], norms: Sequence[float], limit: int, least: float
 ) -> dict[int, float]:
     """The scores by slot, of all that may be among the best `limit` and have at least `least`.
 
-    A term adds less than its weight. So once a record without any of the terms so far can no longer be among the best,
-    the rest only adds to the records that may be (MaxScore; Turtle and Flood, 1995).
+    Once a record without any of the terms so far can no longer be among the best, the rest only adds to the records
+    that may be (MaxScore; Turtle and Flood, 1995).
     """
     scores: dict[int, float] = {}
-    norms = index.norms(by_length)
-    rest = sum(weight for weight, _ in terms)
-    for at, (weight, postings) in enumerate(terms):
+    for at, (weight, _, postings) in enumerate(terms):
         if len(postings) > len(scores) > 0:
             first = nlargest(limit, index.without_gone(scores).items(), key=itemgetter(1))
-            least = max(least, _last(limit, _completed(dict(first), terms[at:], norms).values()))
-            if rest < least:
-                few = {slot: score for slot, score in scores.items() if score + rest >= least}
-                return _completed(few, terms[at:], norms)
-        rest -= weight
+            least = max(least, _last(limit, _completed(dict(first), terms[at:], norms, 0.0).values()))
+            if _rest(terms[at:]) < least:
+                return _completed(scores, terms[at:], norms, least)
         get = scores.get
         for posting in postings:
             slot, count = posting >> _COUNT_BITS, posting & _MOST_COUNT
@@ -184,14 +206,21 @@ def _scores(
 
 
 def _completed(
-    scores: dict[int, float], terms: Sequence[tuple[float, _Numbers]], norms: Sequence[float]
+    scores: dict[int, float], terms: Sequence[_Term], norms: Sequence[float], least: float
 ) -> dict[int, float]:
-    """The scores with what the terms add to them."""
-    for weight, postings in terms:
+    """The scores with what the terms add to them, without those that stay below `least`."""
+    for at, (weight, _, postings) in enumerate(terms):
+        needed = least - _rest(terms[at:])
+        scores = {slot: score for slot, score in scores.items() if score >= needed}
         for slot in scores:
             if count := _count_in(postings, slot):
                 scores[slot] += weight * count / (count + norms[slot])
     return scores
+
+
+def _rest(terms: Sequence[_Term]) -> float:
+    """A little more than what the terms add to a score at most: sums of theirs are rounded."""
+    return sum(term.most for term in terms) * (1 + 1e-9)
 
 
 def _count_in(postings: _Numbers, slot: int) -> int:

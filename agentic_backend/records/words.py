@@ -29,7 +29,10 @@ _RUNS = re.compile(f"([{_UNSPACED}]+)|[^\\W_{_UNSPACED}]+")
 def counted_words(texts: Iterable[str | None], language: str | None) -> str:
     """The words of the texts, in a language by its code, and how often each comes, for `read_words`."""
     known = _language(language)
-    counts = Counter(_stem(word, known) for text in texts if text is not None for word in _words(text))
+    counts: dict[str, int] = {}
+    for word, count in Counter(word for text in texts if text is not None for word in _words(text)).items():
+        stem = _stem(word, known)
+        counts[stem] = counts.get(stem, 0) + count
     by_count: dict[int, list[str]] = {}
     for word, count in sorted(counts.items()):
         by_count.setdefault(count, []).append(word)
@@ -53,7 +56,8 @@ def sought_words(query: str) -> list[tuple[tuple[str, ...], int]]:
 
 
 def _words(text: str) -> Iterator[str]:
-    for run in _RUNS.finditer(normal_form("NFKC", normal_form("NFKC", text).casefold())):
+    folded = text.casefold() if text.isascii() else normal_form("NFKC", normal_form("NFKC", text).casefold())
+    for run in _RUNS.finditer(folded):
         found = run[0]
         if run[1] is None:
             yield found[:_LONGEST_WORD]

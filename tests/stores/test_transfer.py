@@ -96,7 +96,11 @@ async def fill(store: SqliteStore) -> None:
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
     await store.open_application_records()
     for number in range(4):
-        own = a_record(f"{number}", unique_1=f"u{number}"), a_record(f"{number}", "bob", session_id="session 2")
+        sought = {"searched": f"s{number}", "words": "1 word"}
+        own = (
+            a_record(f"{number}", unique_1=f"u{number}", **sought),
+            a_record(f"{number}", "bob", session_id="session 2"),
+        )
         await store.write_application_records(added(own[0], replace(own[1], user_id="ann")))
     for number in (1, 2):
         await store.add_agent_versions([an_agent_version("a", number)], 10)

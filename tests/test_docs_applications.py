@@ -29,7 +29,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    for name in ("house_words", "house_notes", "sketches", "house_board"):
+    for name in ("house_words", "house_notes", "house_library", "sketches", "house_board"):
         sys.modules.pop(name, None)
 
 
@@ -75,8 +75,22 @@ async def test_its_records_are_kept_as_the_page_says(tmp_path: Path, monkeypatch
         assert (await ann.get("/notes?topic=a")).json() == {"texts": {}, "next_cursor": None}
 
 
+async def test_its_library_is_searched_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(BLOCKS["python"][2], tmp_path, monkeypatch, "house_library")
+    library = importlib.import_module("house_library").HouseLibrary
+    passages = {"en": "two boats by the sea", "de-AT": "die Häuser am Meer", "fr": "une maison à la mer"}
+    async with open_application(library) as opened, opened.client("ann") as ann, opened.client("bob") as bob:
+        for language, text in passages.items():
+            passage = {"text": text, "book": "sea", "language": language}
+            assert (await ann.post("/passages", json=passage)).status_code == 204
+        for words, language in {"boat": "en", "Haus": "de-AT", "maisons": "fr"}.items():
+            assert (await ann.get(f"/passages?words={words}&book=sea")).json() == {"texts": [passages[language]]}
+            assert (await ann.get(f"/passages?words={words}&book=land")).json() == {"texts": []}
+            assert (await bob.get(f"/passages?words={words}&book=sea")).json() == {"texts": []}
+
+
 async def test_its_sketches_are_shown_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(BLOCKS["python"][2], tmp_path, monkeypatch, "sketches")
+    written(BLOCKS["python"][3], tmp_path, monkeypatch, "sketches")
     artist = {
         "id": "artist",
         "class_path": "agentic_backend.experts.assistant.assistant:Assistant",

@@ -19,6 +19,8 @@ _K1, _B = 1.2, 0.75
 _COUNT_BITS = 12
 _MOST_COUNT = (1 << _COUNT_BITS) - 1
 MOST_SLOTS = 1 << 32 - _COUNT_BITS
+# Shorter postings are gone through in no time.
+_LONG = 1_000
 # About what they take of memory.
 _POSTING_BYTES, _WORD_BYTES, _SLOT_BYTES = 4.5, 250, 36
 
@@ -43,7 +45,7 @@ class WordIndex:
         """The number of their words."""
         self._gone: set[int] = set()
         self._gone_having: dict[tuple[str, ...], int] = {}
-        """The number of slots that are gone in postings, by their words; another dict after each `drop`."""
+        """The number of slots that are gone in long postings, by their words; another dict after each `drop`."""
         self._norms: tuple[float, list[float]] = (0.0, [])
         self._all = 0
         """The number of postings."""
@@ -104,9 +106,11 @@ class WordIndex:
         gone, known = self._gone, self._gone_having
         if len(gone) * 16 < len(postings):
             return len(postings) - sum(_count_in(postings, slot) > 0 for slot in gone)
-        if words not in known:
-            known[words] = len(gone.intersection([posting >> _COUNT_BITS for posting in postings]))
-        return len(postings) - known[words]
+        if (found := known.get(words)) is None:
+            found = len(gone.intersection([posting >> _COUNT_BITS for posting in postings]))
+            if len(postings) > _LONG:
+                known[words] = found
+        return len(postings) - found
 
     def most(self, words: Sequence[str]) -> int:
         """How often the words come in one slot together, or less."""

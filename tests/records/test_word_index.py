@@ -1,7 +1,9 @@
 """WordIndex ranks as BM25 is defined, however it gets there."""
 
 from collections import Counter
+from itertools import accumulate
 from math import log
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -53,6 +55,22 @@ def test_what_is_best_is_best_by_the_definition(
     for place, score in got.items():
         assert score == pytest.approx(expected[place]) and score >= least - 1e-9
     assert all(place in got for place, score in expected.items() if score > least + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_common_words_are_left_out_only_where_they_change_nothing(seed: int) -> None:
+    random = Random(seed)
+    words = [f"w{number}" for number in range(40)]
+    weights = list(accumulate(1 / (rank + 1) for rank in range(40)))
+    records = [random.choices(words, cum_weights=weights, k=random.randint(8, 12)) for _ in range(400)]
+    index = WordIndex()
+    for record in records:
+        index.add(counted_words([" ".join(record)], None))
+    for _ in range(40):
+        sought = [((word,), 1) for word in dict.fromkeys(random.choices(words, cum_weights=weights, k=6))]
+        expected = sorted(bm25(records, sought), reverse=True)[:5]
+        found = sorted((score for score, _, _ in best([index], sought, 5)), reverse=True)[:5]
+        assert found == pytest.approx(expected)
 
 
 def test_an_index_grows_by_what_it_holds() -> None:

@@ -58,10 +58,6 @@ class Partition:
         key, place = self._keyed[slot]
         return key, self._beginning + place
 
-    def has(self, place: str) -> bool:
-        """Whether the place is one of this partition's."""
-        return place.startswith(self._beginning)
-
     async def look(self, store: Store, *, whole: bool = False) -> None:
         """Read what has changed in the store; `whole`: and what is gone. Raises StoreUnavailable."""
         if self.words.gone > 100 + self.words.number // 4 or len(self._keyed) > MOST_SLOTS // 2:
@@ -92,23 +88,17 @@ class Partition:
         for first in range(0, len(new), _RECORDS):
             batch = new[first : first + _RECORDS]
             for found in await store.searched_records(batch, of_session=self._of_session):
-                self.put(found)
+                self._put(found)
 
-    def put(self, found: SearchedRecord) -> None:
+    def _put(self, found: SearchedRecord) -> None:
         """Add the record, in place of what it was before."""
         place = found.searched[len(self._beginning) :]
-        if place in self._slots:
-            return
         record = SearchedPlace.read(place).record
         if record in self._places:
             self._drop(self._places[record])
         self._slots[place], self._places[record] = len(self._keyed), place
         self._keyed.append((found.key, place))
         self.words.add(found.words)
-
-    def forget(self, place: str) -> None:
-        """Leave out the record that was at this place, unless it has another one now."""
-        self._drop(place[len(self._beginning) :])
 
     def _drop(self, place: str) -> None:
         slot = self._slots.pop(place, None)

@@ -4,7 +4,8 @@ What ranks them is in memory; what is found is what the store has. So a record t
 not found as it was, however old the memory is.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from asyncio import gather
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,10 +16,13 @@ from agentic_backend.records.searched_place import SearchedPlace
 from agentic_backend.records.word_index import Sought, best, work_of
 from agentic_backend.records.words import sought_words
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, SearchedRecord
+from agentic_backend.stores.protocol.application_records import ApplicationRecord
 
-# Others may remove and change records faster than they are looked for: then fewer are found.
-_ROUNDS = 4
+# Whether what is gone is looked for: if something that is found is, much else may be. Where others remove records
+# faster than they are looked for, fewer are found.
+_LOOKS = (False, True, True)
+# So many partitions look at the store at once.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +67,26 @@ class RecordSearch:
         of_session: bool,
     ) -> list[tuple[ApplicationRecord, float]]:
         found: list[tuple[ApplicationRecord, float]] = []
-        for turn in range(_ROUNDS):
+        for whole in _LOOKS:
             async with _held(partitions):
-                # If what is found is gone again, so may be much else.
-                for partition in partitions if turn in (0, 2) else ():
-                    await partition.look(self._store, whole=turn > 0)
+                await self._look(partitions, whole=whole)
                 hits = await _best(partitions, sought, limit)
             ids = [id_of(hit.key) for hit in hits]
             rows = await self._store.get_application_records(ids, of_session=of_session) if ids else []
-            there = {row.key: row for row in rows}
-            found = [(there[hit.key], hit.score) for hit in hits if _is_as_in(there, hit)]
+            there = {row.searched: row for row in rows if _is_written_whole(row)}
+            found = [(there[hit.place], hit.score) for hit in hits if hit.place in there]
             if len(found) == len(hits):
                 break
-            async with _held(partitions):
-                for hit in hits:
-                    if not _is_as_in(there, hit):
-                        _correct(partitions, hit, there.get(hit.key))
         return found
+
+    async def _look(self, partitions: Sequence[Partition], *, whole: bool) -> None:
+        for first in range(0, len(partitions), _AT_ONCE):
+            some = partitions[first : first + _AT_ONCE]
+            # All have ended before one's error is raised: then nobody holds them any more.
+            ends = await gather(*(each.look(self._store, whole=whole) for each in some), return_exceptions=True)
+            for error in ends:
+                if error is not None:
+                    raise error
 
 
 @asynccontextmanager
@@ -98,20 +105,6 @@ async def _best(partitions: Sequence[Partition], sought: Sought, limit: int) -> 
     return [_Hit(-score, key, place) for score, key, place in ranked[:limit]]
 
 
-def _is_as_in(there: Mapping[str, ApplicationRecord], hit: _Hit) -> bool:
-    row = there.get(hit.key)
-    return row is not None and row.searched == hit.place and _is_written_whole(row)
-
-
 def _is_written_whole(row: ApplicationRecord) -> bool:
     """Whether what is searched of the record is that of its value: a server of an older release writes this alone."""
     return row.searched is not None and SearchedPlace.read(row.searched.split(" ")[-1]).revision == row.revision
-
-
-def _correct(partitions: Sequence[Partition], hit: _Hit, row: ApplicationRecord | None) -> None:
-    """Have the record in memory as it is in the store."""
-    for partition in partitions:
-        if partition.has(hit.place):
-            partition.forget(hit.place)
-        if row is not None and partition.has(row.searched or "") and _is_written_whole(row):
-            partition.put(SearchedRecord(row.key, row.searched or "", row.words or ""))

@@ -187,6 +187,11 @@ async def test_what_a_user_kept_is_exported_and_deleted_to_the_last_byte(tmp_pat
     assert not any(marked.encode() in text or marked.encode().hex().encode() in text for text in texts)
 
 
+class Moody(Record):
+    text: str
+    mood: str
+
+
 class Odd(Record):
     list_of: list[str]
     text: str = ""
@@ -241,6 +246,9 @@ def test_sound_declarations_are_taken() -> None:
         for words in (None, by_words.words, Words("text"), Words("text", within="topic"), Words("topic"))
     }
     assert len(stamps) == 5 and layouts[0].stamp in stamps
+    by_mood = Kind("note", Note, words=Words("text", within="mood"))
+    otherwise = Kind("note", Moody, words=by_mood.words)
+    assert declared_records("notes", [by_mood])[0].stamp != declared_records("notes", [otherwise])[0].stamp
 
 
 def test_no_record_is_reached_before_the_start() -> None:

@@ -11,8 +11,9 @@ import pytest
 from services.mongodb import ON_MONGODB, fresh_database, server_url
 
 from agentic_backend.agents.run.authors_calls import AuthorsCalls
-from agentic_backend.errors import BadFrame, SessionNotFound
+from agentic_backend.errors import BadFrame, SessionNotFound, StoreUnavailable
 from agentic_backend.hosting.hosted_records import HostedRecords
+from agentic_backend.records.index_terms import term_of
 from agentic_backend.records.kinds import Index, Kind, Record, Words
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.partition_cache import PartitionCache
@@ -239,6 +240,28 @@ async def test_searches_at_once_fill_a_partition_once(store: Store, monkeypatch:
     assert {len(each) for each in found} == {5} and len(read) == 5
     await notes.add(Page(text="word"), "more")
     assert len(await notes.search("word")) == 6 and len(read) == 6
+
+
+async def test_a_search_that_the_store_fails_is_refused_and_the_next_one_is_whole(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = records(store).of(PAGES).of_user("ann")
+    for book in "abc":
+        await pages.add(Page(text="word", book=book), book)
+    real = store.searched_records
+
+    async def searched_records(places: Any, *, of_session: bool) -> Any:
+        [place] = places
+        if place.split(" ")[3] == term_of("b"):
+            raise StoreUnavailable
+        return await real(places, of_session=of_session)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(store, "searched_records", searched_records)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await pages.search("word", within=[*"abc"])
+    assert keys(await pages.search("word", within=[*"abc"])) == ["a", "b", "c"]
 
 
 async def test_memory_is_bounded_and_what_is_too_large_for_it_is_found(store: Store) -> None:

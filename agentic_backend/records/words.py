@@ -6,10 +6,9 @@ for its stems in all of them.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from snowballstemmer import stemmer  # type: ignore[import-untyped]
+from Stemmer import Stemmer  # type: ignore[import-not-found]
 
 from agentic_backend.text.normal_form import normal_form
 
@@ -28,10 +27,10 @@ _RUNS = re.compile(f"([{_UNSPACED}]+)|[^\\W_{_UNSPACED}]+")
 
 def counted_words(texts: Iterable[str | None], language: str | None) -> str:
     """The words of the texts, in a language by its code, and how often each comes, for `read_words`."""
-    known = _language(language)
+    stem_of = _stemmer(_language(language))
     counts: dict[str, int] = {}
     for word, count in Counter(word for text in texts if text is not None for word in _words(text)).items():
-        stem = _stem(word, known)
+        stem = stem_of(word)
         counts[stem] = counts.get(stem, 0) + count
     by_count: dict[int, list[str]] = {}
     for word, count in sorted(counts.items()):
@@ -49,8 +48,9 @@ def read_words(counted: str) -> Iterator[tuple[int, Sequence[str]]]:
 def sought_words(query: str) -> list[tuple[tuple[str, ...], int]]:
     """The words that are looked for, each with what it may be in an index, and how often it comes."""
     counts = Counter(_words(query[:LONGEST_QUERY]))
+    stemmers = [_stemmer(language) for language in (None, *_LANGUAGES)]
     return [
-        (tuple(dict.fromkeys(_stem(word, language) for language in (None, *_LANGUAGES))), count)
+        (tuple(dict.fromkeys(stem_of(word) for stem_of in stemmers)), count)
         for word, count in list(counts.items())[:MOST_WORDS]
     ]
 
@@ -73,6 +73,10 @@ def _language(code: str | None) -> str | None:
     return primary if primary in _LANGUAGES else None
 
 
-@lru_cache(maxsize=50_000)
-def _stem(word: str, language: str | None) -> str:
-    return word if language is None else str(stemmer(_LANGUAGES[language]).stemWord(word))
+def _stemmer(language: str | None) -> Callable[[str], str]:
+    """What makes a word its stem, for one thread; a word of no language stays as it is."""
+    if language is None:
+        return str
+    # Without a cache: to look there takes as long.
+    stem_of: Callable[[str], str] = Stemmer(_LANGUAGES[language], 0).stemWord
+    return stem_of

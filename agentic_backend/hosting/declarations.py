@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.text.invisible_characters import shown
 
 T = TypeVar("T")
+
+_LONGEST_TITLE = 100
 
 
 def listed(needed: str, found: object, kind: type[T], most: int) -> Sequence[T]:
@@ -16,6 +19,13 @@ def listed(needed: str, found: object, kind: type[T], most: int) -> Sequence[T]:
     if not isinstance(found, list | tuple) or len(found) > most or not all(type(each) is kind for each in found):
         raise ClassPathError(f"{needed} a list of at most {most} of class {kind.__name__}")
     return found
+
+
+def is_title(value: object) -> bool:
+    """Whether the value is a line that people can be shown: all of it is seen, and it begins with a word."""
+    if type(value) is not str or not 0 < len(value) <= _LONGEST_TITLE:
+        return False
+    return value[0].isalnum() and shown(value) == value
 
 
 def first_broken(rules: Mapping[str, bool]) -> str | None:

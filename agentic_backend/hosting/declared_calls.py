@@ -33,7 +33,7 @@ _STATUSES = (200, 201, 202, 203)
 _TAKEN = ("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0], *(begin for door in DOORS for begin in door.paths))
 
 OPENAPI = "/openapi.json"
-"""Where the server itself has the document of an application's calls. No call has such a path."""
+"""Where the server itself has the document of an application's calls, whatever paths these have."""
 
 KNOWN_ERRORS = tuple(
     each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, AgenticError)

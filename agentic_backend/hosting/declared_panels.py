@@ -10,13 +10,12 @@ from typing import Any
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.parts import PartKind
 from agentic_backend.application import Application, Panel
-from agentic_backend.hosting.declarations import first_broken, listed
+from agentic_backend.hosting.declarations import first_broken, is_title, listed
 from agentic_backend.hosting.declared_calls import prefix_of
 from agentic_backend.hosting.declared_parts import part_name
 from agentic_backend.transports.calls.users.info_api import PanelView
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_TITLE = re.compile(r"[^\W_][^\x00-\x1f\x7f]{0,99}")
 _FILE = re.compile(r"[\w.-]{1,100}\.html")
 _PLACES = ("beside", "instead", "sidebar")
 _MAY = frozenset({"ask", "decide", "follow"})
@@ -55,8 +54,7 @@ def declared_panels(
             "a name has lower-case letters, digits and '-', at most 32": type(panel.name) is str
             and _NAME.fullmatch(panel.name) is not None,
             "another panel has this name": [each.name for each in found].count(panel.name) == 1,
-            "the title has to be a text of at most 100 characters": type(panel.title) is str
-            and _TITLE.fullmatch(panel.title) is not None,
+            "the title has to be a text of at most 100 characters, all of which are seen": is_title(panel.title),
             "the file has to be the name of an HTML file, such as 'board.html'": type(panel.file) is str
             and _FILE.fullmatch(panel.file) is not None,
             f"the place has to be one of {', '.join(_PLACES)}, or one of 'parts'": any(

@@ -95,17 +95,17 @@ class HostedApplication:
 
         answer = document_answer("An OpenAPI 3.1 document.")
         document = Operation("GET", self._openapi_path, get_openapi, answer=answer, public=True)
-        # Before its own calls, whose paths may have any text for a part.
-        return [*map(self._panel_operation, self.loaded.panels), *map(self._operation, self.loaded.calls), document]
+        # The server's own before those of the application, whose paths may have any text for a part.
+        return [document, *map(self._panel_operation, self.loaded.panels), *map(self._operation, self.loaded.calls)]
 
     def _panel_operation(self, panel: DeclaredPanel) -> Operation:
         async def get_panel(user: User) -> Response:
             """The document of a panel, which the page puts into a frame."""
             if not self.is_serving:
                 raise self._unavailable()
-            # As for one that is not there: who does not see it does not hear of it.
+            # As of a path that is not there: who does not see it does not hear of it.
             if not panel.is_for(user.roles):
-                raise NotFound("There is no such panel.")
+                raise NotFound
             return Response(panel.document, headers=_PANEL_HEADERS, media_type="text/html")
 
         answer = Streamed("text/html", str)

@@ -7,7 +7,7 @@ names its place, and keeps it alone from serving.
 import inspect
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -23,6 +23,7 @@ from agentic_backend.application import Application, ApplicationSettings, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
+from agentic_backend.hosting.declarations import is_title
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of, shape_of
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
@@ -40,7 +41,6 @@ GROUP = "agentic_backend.applications"
 """The group of entry points by which installed packages name their applications."""
 _MOST_OPENAPI_BYTES = 1024 * 1024
 _ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_TITLE = re.compile(r"[^\W_][^\x00-\x1f\x7f]{0,99}")
 _FILE = re.compile(r"[\w.-]{1,100}\.ya?ml")
 _VERSION = re.compile(r"[!-~]{1,50}")
 
@@ -170,9 +170,9 @@ def _loaded(
     with authors_code("reading what it declares"):
         if not (isinstance(target, type) and issubclass(target, Application)):
             raise ClassPathError("is no subclass of Application")
-        application_id = _declared(target, "id", _ID, "lower-case letters, digits and '-', at most 32")
-        title = _declared(target, "title", _TITLE, "a text of at most 100 characters")
-        version = _declared(target, "version", _VERSION, "a text of at most 50 characters without spaces")
+        application_id = _declared(target, "id", _ID.fullmatch, "lower-case letters, digits and '-', at most 32")
+        title = _declared(target, "title", is_title, "a text of at most 100 characters, all of which are seen")
+        version = _declared(target, "version", _VERSION.fullmatch, "a text of at most 50 characters without spaces")
         if any(application_id == other.id for other in others):
             raise ClassPathError(f"the id {application_id!r} is taken by another application")
         try:
@@ -215,9 +215,9 @@ def _require_free_paths(calls: Sequence[DeclaredCall], others: Sequence[LoadedAp
             raise ClassPathError(f"the call {told} is also one of the application {other!r}")
 
 
-def _declared(target: type[Application], name: str, form: re.Pattern[str], expected: str) -> str:
+def _declared(target: type[Application], name: str, is_fit: Callable[[str], object], expected: str) -> str:
     value = getattr(target, name, None)
-    if type(value) is not str or not form.fullmatch(value):
+    if type(value) is not str or not is_fit(value):
         raise ClassPathError(f"the class needs {name!r}: {expected}")
     return value
 

@@ -50,7 +50,9 @@ async def test_its_document_is_for_who_sees_it_and_does_nothing_outside_of_a_fra
         assert error_of(refused)["code"] == "unauthenticated"
         assert error_of(await client.get("/panels/admins.html", headers=ANN))["code"] == "not_found"
         assert (await client.get("/panels/admins.html")).text == DOCUMENT
-        # The application's own calls keep their paths.
+        # The application's own calls keep their paths, but for those of the server.
+        document = (await client.get("/openapi.json", headers=ANN)).json()
+        assert document["info"]["title"] == "Boards" and "/apps/boards/{name}" in document["paths"]
         assert (await client.get("/panels/other.html", headers=ANN)).json()["board"] == "other.html"
 
 
@@ -75,6 +77,8 @@ async def test_the_frame_of_all_panels_reaches_nothing(server: RunningServer) ->
         ([replace(BOARD, name="No name")], "a name has lower-case letters"),
         ([BOARD, BOARD], "another panel has this name"),
         ([replace(BOARD, title="\n")], "the title has to be a text"),
+        ([replace(BOARD, title="x\ud800")], "the title has to be a text"),
+        ([replace(BOARD, title="Bank\u202e")], "the title has to be a text"),
         ([replace(BOARD, file="../board.html")], "the file has to be the name of an HTML file"),
         ([replace(BOARD, file="other.html")], "there is no file"),
         ([replace(BOARD, place="above")], "the place has to be one of beside, instead, sidebar, or one of 'parts'"),

@@ -39,6 +39,7 @@ class Said(Value):
     who: str
     board: str
     words: str
+    large: int = 2**60 + 1
 
 
 class Words(Frame):
@@ -75,6 +76,7 @@ class Boards(Application):
         return [
             Call("POST", "/boards/{board}/words", self.say, errors=[Forbidden]),
             Call("GET", "/panels/{name}", self.get_named),
+            Call("GET", "/{name}", self.get_any),
         ]
 
     async def say(self, user: User, board: str, body: Words, query: Loudly) -> Said:
@@ -85,6 +87,10 @@ class Boards(Application):
 
     async def get_named(self, user: User, name: str) -> Said:
         """A call whose path could be that of a panel's document."""
+        return Said(who=user.id, board=name, words="")
+
+    async def get_any(self, user: User, name: str) -> Said:
+        """A call whose path could be that of the application's document."""
         return Said(who=user.id, board=name, words="")
 
 

@@ -65,7 +65,7 @@ export class Conversation {
   startNew({ replace = false } = {}) {
     this.#leave();
     if (this.drafts.of(null).mode) this.drafts.change(null, { mode: undefined });
-    this.#set(nothingOpen);
+    this.#set({ ...nothingOpen, opening: this.#state.opening });
     this.#address.show(null, { replace });
   }
 
@@ -83,7 +83,7 @@ export class Conversation {
     this.#leave();
     const { opening } = this.#state;
     const known = { session: this.sessions.find(sessionId), transcript: shown, loading: true };
-    this.#set({ ...nothingOpen, ...how, ...known, sessionId });
+    this.#set({ ...nothingOpen, ...how, ...known, sessionId, opening });
     this.#address.show(sessionId);
     try {
       const session = await this.api.session(sessionId);
@@ -133,6 +133,11 @@ export class Conversation {
   /** Asks, or queues what can't be asked yet; false if neither can be. */
   send(text) {
     return this.#asking.ask(text);
+  }
+
+  /** Asks a text by itself, or queues it, and leaves what is written as it is; false if neither can be. */
+  askText(text) {
+    return this.#asking.ask(text, []);
   }
 
   /** Asks what is queued, however that has ended which it waits for. */
@@ -333,7 +338,8 @@ export class Conversation {
     const { sessionId: from, transcript } = this.#open;
     this.#leave();
     this.drafts.move(from, session.id);
-    this.#set({ ...nothingOpen, sessionId: session.id, session, transcript: below(transcript, rank) });
+    const { opening } = this.#state;
+    this.#set({ ...nothingOpen, opening, sessionId: session.id, session, transcript: below(transcript, rank) });
     this.#address.show(session.id);
     this.sessions.learn(session);
     this.branches.show(session);

@@ -20,6 +20,7 @@ import { forgetRows } from "./kept-rows.js";
 import { adminInAddress, pageAddress, sessionInAddress, shareInAddress } from "./location.js";
 import { Notifications } from "./notifications.js";
 import { nothingOpen } from "./open-state.js";
+import { persistently } from "./persistently.js";
 import { SessionSearch, noSearch } from "./session-search.js";
 import { Sessions, noSessions } from "./sessions.js";
 import { SidebarView, sidebarAsLeft } from "./sidebar-view.js";
@@ -210,7 +211,7 @@ async function readInfo({ api, store, conversation, hearers }) {
     const { limits, features, sharing = null, is_admin: isAdmin = false, applications } = await api.info();
     store.set({ limits, sharing, isAdmin, isAuthor: features.includes("playground") });
     if (!applications.some(({ panels }) => panels?.length)) return;
-    const { Panels } = await import("./panels/panels.js");
+    const { Panels } = await persistently(() => import("./panels/panels.js"));
     const hear = (hearer) => {
       hearers.add(hearer);
       return () => hearers.delete(hearer);

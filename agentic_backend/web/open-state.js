@@ -8,6 +8,7 @@ import { newTranscript, withExchange } from "./client/transcript.js";
 
 /** `isQuery`: what is shown was asked without a session, and is kept nowhere. */
 export const nothingOpen = {
+  opening: 0,
   sessionId: null,
   session: null,
   isQuery: false,

@@ -7,7 +7,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 from support.chat_page import ChatPage
 from support.chromium import chromium
-from support.page_panels import AGENTS, APPLICATION, asked, opened
+from support.page_panels import AGENTS, APPLICATION, asked, opened, until
 from support.running_server import FAST, RunningServer, running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -99,20 +99,28 @@ async def test_it_reaches_nothing(page: ChatPage) -> None:
     assert len(page.tab.context.pages) == 2
 
 
-async def test_it_submits_no_form_and_leads_the_frame_nowhere(page: ChatPage) -> None:
-    frame = await opened(page)
+AWAY = {
+    "another host": "location = 'http://127.0.0.1:9/'",
+    "itself": "location.reload()",
+    "nothing": "location = 'about:blank'",
+    "the server": "location = ORIGIN + '/agentic/v1/info'",
+    "a form": """{
+        const form = document.createElement('form');
+        form.action = 'http://127.0.0.1:9/';
+        document.body.append(form);
+        form.submit();
+    }""",
+}
+
+
+@pytest.mark.parametrize("away", AWAY.values(), ids=AWAY)
+async def test_one_that_leads_its_frame_elsewhere_is_ended(page: ChatPage, away: str) -> None:
     requested: list[str] = []
+    frame = await opened(page)
     page.tab.on("request", lambda request: requested.append(request.url))
-    await frame.evaluate("""() => {
-      const form = document.createElement('form');
-      form.action = 'http://127.0.0.1:9/';
-      document.body.append(form);
-      form.submit();
-    }""")
-    await frame.evaluate("() => { setTimeout(() => (location = 'http://127.0.0.1:9/')); }")
-    # The browser shows its own error instead.
-    await expect(page.tab.frame_locator('iframe[title="Board"]').locator("#act")).to_have_count(0)
-    assert requested == []
+    await frame.evaluate(f"(ORIGIN) => {{ setTimeout(() => {{ {away}; }}, 50); }}", page.tab.url.partition("/#")[0])
+    await expect(page.by("panel-beside")).to_contain_text("It has become another document, and was closed.")
+    assert [url for url in requested if ":9/" in url] == []
 
 
 async def test_another_panel_does_not_hear_it(page: ChatPage) -> None:
@@ -136,12 +144,6 @@ async def test_a_flood_ends_it_alone(page: ChatPage) -> None:
     await page.asked("hello")
 
 
-async def test_one_that_becomes_another_document_is_ended(page: ChatPage) -> None:
-    frame = await opened(page)
-    await frame.evaluate("() => { setTimeout(() => location.reload()); }")
-    await expect(page.by("panel-beside")).to_contain_text("It has become another document, and was closed.")
-
-
 ODD = """() => {
   const cyclic = { jsonrpc: '2.0', method: 'ping', id: 1 };
   cyclic.params = cyclic;
@@ -153,6 +155,63 @@ ODD = """() => {
     { jsonrpc: '2.0', method: 'agentic/notifications/key-pressed', params: { key: {} } },
   ]) parent.postMessage(odd, '*');
 }"""
+
+
+LARGE = {
+    "keys of nothing in many places": """() => {
+        const nothing = {};
+        for (let at = 0; at < 30_000; at += 1) nothing[`k${at}`] = undefined;
+        parent.postMessage(Array(30_000).fill(nothing), '*');
+    }""",
+    "one in many places": """() => {
+        let nested = [];
+        for (let at = 0; at < 27; at += 1) nested = [nested, nested];
+        parent.postMessage(nested, '*');
+    }""",
+}
+
+
+@pytest.mark.parametrize("large", LARGE.values(), ids=LARGE)
+async def test_a_message_that_means_much_work_holds_nothing_up(page: ChatPage, large: str) -> None:
+    frame = await opened(page)
+    await frame.evaluate(large)
+    assert (await asked(frame, "ping"))["result"] == {}
+
+
+TAKES_FOCUS = "() => { setInterval(() => document.getElementById('note').focus(), 50); }"
+
+
+@pytest.mark.parametrize("rests", [False, True])
+async def test_it_does_not_hear_what_somebody_types(page: ChatPage, rests: bool) -> None:
+    frame = await opened(page)
+    await page.composer.click()
+    if rests:
+        await page.tab.locator('iframe[title="Board"]').hover()
+    await page.tab.keyboard.type("What", delay=30)
+    await frame.evaluate(TAKES_FOCUS)
+    await page.tab.keyboard.type(" nobody else should read", delay=30)
+    heard = await frame.evaluate("document.getElementById('note').value")
+    typed = await page.composer.input_value()
+    # Keys are on their way when the focus is taken, more where the pointer rests over the panel.
+    few = 6 if rests else 2
+    assert len(heard) <= few and len(typed) >= len("What nobody else should read") - few
+
+
+async def test_a_click_in_another_panel_begins_nothing_in_it(page: ChatPage) -> None:
+    frame, other = await opened(page), await opened(page, "Small board")
+    ask = "request('ui/message', { role: 'user', content: [{ type: 'text', text: 'stolen' }] })"
+    await frame.evaluate(f"""() => {{
+        window.told = [];
+        setInterval(async () => {{
+            document.getElementById('note').focus();
+            told.push(await {ask});
+        }}, 50);
+    }}""")
+    await page.tab.frame_locator('iframe[title="Small board"]').locator("#act").click()
+    await until(frame, "told.length > 20")
+    assert await frame.evaluate("told.filter(({ result }) => result).length") == 0
+    await until(other, "true")
+    await expect(page.places).to_have_count(0)
 
 
 async def test_odd_messages_are_left_alone_or_refused(page: ChatPage) -> None:

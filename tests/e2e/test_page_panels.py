@@ -63,7 +63,9 @@ async def test_it_calls_its_application_as_the_person_and_hears_of_refusals(page
         "tools/call",
         SAY | {"arguments": {"parts": {"board": "b"}, "body": {"words": "hello"}, "query": {"loudly": "true"}}},
     )
-    assert answer["result"]["structuredContent"] == {"who": "developer", "board": "b", "words": "HELLO"}
+    # A number that JavaScript does not have is as near as it can be.
+    said = {"who": "developer", "board": "b", "words": "HELLO", "large": pytest.approx(2**60)}
+    assert answer["result"]["structuredContent"] == said
     # A slash in a part is none of the server's paths.
     refused = await asked(frame, "tools/call", SAY)
     assert refused["result"]["isError"] and refused["result"]["structuredContent"]["error"]["code"] == "not_found"
@@ -164,7 +166,9 @@ async def test_one_that_may_not_ask_follow_or_decide_is_refused(page: ChatPage) 
 
 DECIDE = """(async () => {
   const { params: { payload } } = heard.findLast(({ params }) => params.type === 'awaiting_human');
-  const decisions = payload.requests.map(({ interrupt_id, call_id }) => ({ interrupt_id, call_id, action: 'ACTION' }));
+  const decisions = payload.requests.map(({ interrupt_id, call_id }) => ({
+    interrupt_id, call_id, action: 'ACTION', message: 'words for the model',
+  }));
   return request('agentic/decide', { decisions });
 })()"""
 
@@ -175,13 +179,20 @@ async def test_a_person_sees_what_it_decides_before_it_counts(page: ChatPage) ->
     await page.choose_agent("approving")
     await page.ask('send_email {"to": "ann@example.org"}')
     await until(frame, "heard.some(({ params }) => params.type === 'awaiting_human')")
-    assert "error" in await acted(page, frame, DECIDE.replace("ACTION", "edit everything"))
+    for wrong in ("edit everything", "edit"):
+        assert "error" in await acted(page, frame, DECIDE.replace("ACTION", wrong))
     deciding = asyncio.create_task(acted(page, frame, DECIDE.replace("ACTION", "reject")))
     dialog = page.by("confirm-dialog")
-    await expect(dialog).to_contain_text("Board: Decide this?")
-    await expect(dialog).to_contain_text("ann@example.org")
+    # Nobody has read it yet.
+    await expect(page.by("confirm")).to_be_disabled()
+    for shown in ("Boards, Board: Decide this?", '"to": "ann@example.org"', "words for the model"):
+        await expect(dialog).to_contain_text(shown)
+    await expect(dialog).not_to_contain_text("\\u")
     await page.by("cancel").click()
     assert (await deciding)["error"]["message"] == "The person does not decide so."
+    # The click on the page's own button has begun nothing.
+    again = await frame.evaluate(DECIDE.replace("ACTION", "reject"))
+    assert again["error"]["message"] == "A person has to begin this in the panel."
     await expect(page.exchanges.last).to_have_attribute("data-status", "awaiting_human")
     deciding = asyncio.create_task(acted(page, frame, DECIDE.replace("ACTION", "reject")))
     await page.by("confirm").click()
@@ -195,6 +206,41 @@ async def test_a_person_sees_where_a_link_leads_before_it_is_opened(page: ChatPa
     await expect(page.by("confirm-dialog")).to_contain_text("http://example.org/a")
     await page.by("cancel").click()
     assert (await opening)["error"]["message"] == "The person does not open it."
+
+
+async def test_what_it_asks_leaves_what_is_written_alone(page: ChatPage) -> None:
+    frame = await opened(page)
+    await page.composer.fill("half a question")
+    await page.tab.locator("input[type=file]").set_input_files(
+        {"name": "secret.txt", "mimeType": "text/plain", "buffer": b"a secret"}
+    )
+    attached = page.tab.get_by_text("secret.txt")
+    await expect(attached).to_be_visible()
+    assert (await acted(page, frame, ASK))["result"] == {}
+    await page.ended()
+    await expect(page.composer).to_have_value("half a question")
+    await expect(attached).to_have_count(1)
+    await page.composer.fill("")
+    await page.tab.get_by_role("button", name="Remove secret.txt").click()
+
+
+async def test_whoever_opens_a_conversation_sees_it_instead_of_the_panel(page: ChatPage) -> None:
+    await opened(page, "Whole board")
+    await page.by("new-chat").click()
+    await expect(page.by("panel-instead")).to_have_count(0)
+    await expect(page.composer).to_be_focused()
+
+
+async def test_on_a_narrow_screen_it_is_alone_until_escape(page: ChatPage) -> None:
+    await page.tab.set_viewport_size({"width": 390, "height": 800})
+    frame = await opened(page)
+    await expect(page.by("close-panel")).to_be_focused()
+    await page.tab.keyboard.press("Tab")
+    await until(frame, "document.activeElement.id === 'act'")
+    await page.tab.keyboard.press("Escape")
+    await expect(page.by("panel-beside")).to_have_count(0)
+    await expect(page.by("panel-menu")).to_be_focused()
+    await page.tab.set_viewport_size({"width": 1280, "height": 720})
 
 
 async def test_the_pages_keys_work_in_it_unless_somebody_types(page: ChatPage) -> None:

@@ -1,14 +1,22 @@
-/** Asks before something that can't be undone. `onConfirm` may fail; the dialog then says why and stays. */
+/**
+ * Asks before something that can't be undone. `onConfirm` may fail; the dialog then says why and stays. It can't be
+ * confirmed in the first `afterMs`: who has asked for it may have had the person click there.
+ */
 
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
-import { html, useLayoutEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
-export function ConfirmDialog({ title, text, confirm, onConfirm, onClose }) {
+export function ConfirmDialog({ title, text, confirm, afterMs = 0, onConfirm, onClose }) {
   const dialog = useRef(null);
   const [error, setError] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState(afterMs > 0);
   useLayoutEffect(() => dialog.current.showModal(), []);
+  useEffect(() => {
+    if (!afterMs) return undefined;
+    const timer = setTimeout(() => setBusy(false), afterMs);
+    return () => clearTimeout(timer);
+  }, []);
 
   const confirmed = async () => {
     setBusy(true);

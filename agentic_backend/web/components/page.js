@@ -98,7 +98,7 @@ export function Page({ state, actions: given }) {
         <${ReloadNotice} problems=${state.reloadProblems} />
         ${
           state.panels?.open.instead
-            ? html`<${PlacedPanel} place="instead" shown=${state.panels} sessionId=${open.sessionId} />`
+            ? html`<${PlacedPanel} place="instead" shown=${state.panels} sessionId=${open.sessionId} opening=${open.opening} />`
             : html`<${Body} state=${state} draft=${draft} actions=${actions} agentName=${agentName} />
                 <${Foot} state=${state} draft=${draft} actions=${actions} />`
         }
@@ -119,7 +119,7 @@ function isWriting({ conversation: { transcript } }) {
   return running && !running.stopping && running.status !== "awaiting_human";
 }
 
-const focusComposer = () => document.getElementById("composer")?.focus();
+const focusComposer = () => document.querySelector("#composer, .panel-instead button")?.focus();
 
 /** The focus follows the sidebar: into it when it is shown, to the button that shows it when it goes. */
 function useSidebarFocus(sidebar, actions) {

@@ -1,6 +1,7 @@
 /** The calls of one application, by the names of their handlers, as its OpenAPI document has them. */
 
 import { ApiError } from "../api.js";
+import { writtenJson } from "../client/exact-json.js";
 import { Refused } from "./frame-host.js";
 
 /** `calls` maps each name to its `{method, path}`. */
@@ -23,15 +24,13 @@ export async function toolResult(api, calls, name, { parts = {}, query = {}, bod
   try {
     // Paths of applications stand beside the page, wherever that is.
     const answer = await api.call(call.method, new URL(filled(call.path, parts), document.baseURI), { query, body });
-    return { content: [textOf(answer)], structuredContent: answer ?? {} };
+    return { content: [{ type: "text", text: writtenJson(answer ?? {}) }], structuredContent: answer ?? {} };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const { code, content, status } = error;
     return { content: [{ type: "text", text: content }], structuredContent: { error: { code, content, status } }, isError: true };
   }
 }
-
-const textOf = (answer) => ({ type: "text", text: JSON.stringify(answer ?? {}) });
 
 function filled(path, parts) {
   const whole = path.replace(/\{(\w+)\}/g, (_, name) => {

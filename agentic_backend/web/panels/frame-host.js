@@ -1,16 +1,27 @@
 /**
- * The page's end of a frame: JSON-RPC 2.0 over postMessage, in the dialect of MCP Apps (2026-01-26).
+ * The page's end of a frame: JSON-RPC 2.0 over postMessage, in the dialect of MCP Apps (2026-01-26), and a port by which
+ * the frame's own document, before it becomes another, tells what a person does in it.
  *
  * Whatever a frame sends is copied as JSON before it is looked at, and ends as an answer or is left alone. A frame is
  * told nothing before it has said that it listens. One that sends too much, or becomes another document, is ended.
  */
 
+import { writtenJson } from "../client/exact-json.js";
+import { plainJson } from "./plain-json.js";
+
 const BURST = 200;
 const PER_S = 50;
-/** Characters of a message as JSON. */
-const LONGEST = 1_000_000;
+/** So many values cost as much as a message. */
+const STEPS = 1_000;
 const MOST_PENDING = 20;
 const MOST_HELD = 200;
+/** How long what a person has done counts for what the frame asks then, in milliseconds. */
+const COUNTS_MS = 5_000;
+/** How long the word of it may be on its way: a key that presses a button is two events. */
+const LATE_MS = 200;
+
+/** How long a frame may take to say that its document is still there, in milliseconds. */
+const GONE_MS = 3_000;
 
 const NO_METHOD = -32601;
 const WRONG = -32602;
@@ -27,27 +38,36 @@ export class Refused extends Error {
 export class FrameHost {
   #frame;
   #given;
+  #port = null;
   #held = [];
   #listens = false;
-  #isShown = false;
   #pending = 0;
   #left = BURST;
   #at = performance.now();
+  #begunAt = -Infinity;
+  #takenAt = -Infinity;
   #heard = (event) => this.#received(event);
+  #loaded = () => this.#askWhetherThere();
+  #gone = null;
 
   /**
    * `given` has the `html` to show; `requests` and `notifications`, which map methods to what is done with their
-   * parameters; `onListening()`, called when the frame says that it listens; and `onEnd(why)`, called with `flood` or
-   * `left` when it has been ended.
+   * parameters; `onListening()`, called when the frame says that it listens; `onKey(key)`, called with a key that its
+   * document has left alone; `onEnter()`, called when a person comes into it or leaves it; and `onEnd(why)`, called with
+   * `flood` or `left` when it has been ended.
    */
   constructor(frame, given) {
     this.#frame = frame;
     this.#given = given;
     addEventListener("message", this.#heard);
+    frame.addEventListener("load", this.#loaded);
   }
 
   close() {
     removeEventListener("message", this.#heard);
+    this.#frame.removeEventListener("load", this.#loaded);
+    clearTimeout(this.#gone);
+    this.#port?.close();
     this.#held = [];
     this.#pending = Infinity;
   }
@@ -58,24 +78,38 @@ export class FrameHost {
     else if (this.#held.length < MOST_HELD) this.#held.push({ method, params });
   }
 
-  /** A frame without an origin of its own can't be named: what is sent goes to whatever document is in it. */
-  #post(message) {
-    this.#frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*");
+  /** Whether a person has just done something in the frame, which counts once. */
+  async takeBeginning() {
+    const isBegun = () => performance.now() - this.#begunAt < COUNTS_MS;
+    if (!isBegun()) await new Promise((resolve) => setTimeout(resolve, LATE_MS));
+    const taken = isBegun();
+    this.#begunAt = -Infinity;
+    if (taken) this.#takenAt = performance.now();
+    return taken;
+  }
+
+  /**
+   * A frame without an origin of its own can't be named: what is sent goes to whatever document is in it. The values
+   * are JSON's: exact numbers are values of the page's own, which can't be sent.
+   */
+  #post(message, ports = []) {
+    this.#frame.contentWindow?.postMessage(JSON.parse(writtenJson({ jsonrpc: "2.0", ...message })), "*", ports);
   }
 
   #received({ source, origin, data }) {
     if (source !== this.#frame.contentWindow || origin !== "null") return;
-    if (!this.#mayGoOn()) return this.#end("flood");
-    const message = plain(data);
-    if (message?.jsonrpc !== "2.0" || typeof message.method !== "string") return;
-    const params = isObject(message.params) ? message.params : {};
-    if (isId(message.id)) this.#answer(message.id, message.method, params);
-    else this.#notified(message.method, params);
+    const message = plainJson(data);
+    if (!this.#mayGoOn(1 + (message?.steps ?? STEPS) / STEPS)) return this.#end("flood");
+    const { jsonrpc, id, method, params } = isObject(message?.value) ? message.value : {};
+    if (jsonrpc !== "2.0" || typeof method !== "string") return;
+    const given = isObject(params) ? params : {};
+    if (isId(id)) this.#answer(id, method, given);
+    else this.#notified(method, given);
   }
 
-  #mayGoOn() {
+  #mayGoOn(cost) {
     const now = performance.now();
-    this.#left = Math.min(BURST, this.#left + ((now - this.#at) / 1_000) * PER_S) - 1;
+    this.#left = Math.min(BURST, this.#left + ((now - this.#at) / 1_000) * PER_S) - cost;
     this.#at = now;
     return this.#left >= 0;
   }
@@ -86,16 +120,41 @@ export class FrameHost {
   }
 
   #notified(method, params) {
-    if (method === "ui/notifications/sandbox-proxy-ready") {
-      // It has been one document, and would be another.
-      if (this.#isShown) return this.#end("left");
-      this.#isShown = true;
-      this.#post({ method: "ui/notifications/sandbox-resource-ready", params: { html: this.#given.html } });
-    } else if (method === "ui/notifications/initialized") {
+    if (method === "ui/notifications/sandbox-proxy-ready") this.#begin();
+    else if (method === "ui/notifications/initialized") {
       this.#listens = true;
       this.#given.onListening();
       for (const message of this.#held.splice(0)) this.#post(message);
     } else this.#given.notifications.get(method)?.(params);
+  }
+
+  #begin() {
+    // It has been one document, and would be another.
+    if (this.#port) return this.#end("left");
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.onmessage = ({ data }) => this.#done(data);
+    const params = { html: this.#given.html };
+    this.#post({ method: "ui/notifications/sandbox-resource-ready", params }, [port2]);
+  }
+
+  /** A document has been loaded: that of the panel, or another, which doesn't have the port. */
+  #askWhetherThere() {
+    if (!this.#port) return;
+    clearTimeout(this.#gone);
+    this.#gone = setTimeout(() => this.#end("left"), GONE_MS);
+    this.#port.postMessage(null);
+  }
+
+  /** A person has done something in the frame. */
+  #done({ type, ...key }) {
+    if (type === "there") return clearTimeout(this.#gone);
+    if (type === "left") return this.#given.onKey(key);
+    // Other keys come to where the focus is, however it has come there.
+    if (type !== "keydown" || key.key === "Tab") this.#given.onEnter();
+    const now = performance.now();
+    const begins = type === "click" || (type === "keydown" && !MOVES.has(key.key));
+    if (begins && now - this.#takenAt > LATE_MS) this.#begunAt = now;
   }
 
   async #answer(id, method, params) {
@@ -114,15 +173,8 @@ export class FrameHost {
   }
 }
 
-/** The message as JSON has it; null where it can't be written so, or is too long. */
-function plain(data) {
-  try {
-    const text = JSON.stringify(data);
-    return text.length <= LONGEST ? JSON.parse(text) : null;
-  } catch {
-    return null;
-  }
-}
+/** Keys with which a person moves about, and begins nothing. */
+const MOVES = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 

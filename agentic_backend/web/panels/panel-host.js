@@ -1,29 +1,43 @@
 /** A panel in its frame: what it is told of the page, the conversation and its part, and what it may ask. */
 
 import { writtenJson } from "../client/exact-json.js";
+import { entering, guardedFrom } from "./focus-guard.js";
 import { FrameHost } from "./frame-host.js";
 import { watchContext } from "./host-context.js";
+import { pass } from "./keys.js";
 import { methodsOf } from "./panel-methods.js";
 
 export class PanelHost {
   #host;
   #panels;
   #unwatch;
+  #unguard;
   #unhear = null;
   #shown = null;
   /** The session that the panel was told of. */
   #told;
 
   /**
-   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onListening`, `onEnd`: see
-   * FrameHost.
+   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onListening`, `onEnd`: see FrameHost.
    */
   constructor({ frame, html, panel, panels, confirm, onHeight, onListening, onEnd }) {
     this.#panels = panels;
     const displayMode = panel.place === "part" || panel.place === "sidebar" ? "inline" : "fullscreen";
     const follow = () => this.#follow();
-    const methods = methodsOf({ panel, panels, frame, displayMode, confirm, onHeight, follow });
-    this.#host = new FrameHost(frame, { html, ...methods, onListening, onEnd });
+    const begins = () => this.#host.takeBeginning();
+    const methods = methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow });
+    this.#host = new FrameHost(frame, {
+      html,
+      ...methods,
+      onListening,
+      onKey: (key) => pass(key, frame),
+      onEnter: entering,
+      onEnd: (why) => {
+        this.close();
+        onEnd(why);
+      },
+    });
+    this.#unguard = guardedFrom(frame);
     this.#unwatch = watchContext(frame, displayMode, (changed) =>
       this.#host.notify("ui/notifications/host-context-changed", changed),
     );
@@ -31,10 +45,11 @@ export class PanelHost {
 
   /** Gives the panel the part that it shows, and again if that has changed. */
   show({ data, text }) {
-    const written = writtenJson({ content: [{ type: "text", text }], structuredContent: data });
+    const params = { content: [{ type: "text", text }], structuredContent: data };
+    const written = writtenJson(params);
     if (written === this.#shown) return;
     this.#shown = written;
-    this.#host.notify("ui/notifications/tool-result", JSON.parse(written));
+    this.#host.notify("ui/notifications/tool-result", params);
   }
 
   /** Tells a panel that follows the conversation which one is open. */
@@ -48,6 +63,7 @@ export class PanelHost {
 
   close() {
     this.#unwatch();
+    this.#unguard();
     this.#unhear?.();
     this.#host.close();
   }
@@ -57,8 +73,7 @@ export class PanelHost {
     this.#unhear ??= this.#panels.hear((event) => {
       this.look();
       if (!event.session_id || event.session_id !== this.#told) return;
-      // As JSON has them: exact numbers are values of the page's own.
-      this.#host.notify("agentic/notifications/event", JSON.parse(writtenJson(event)));
+      this.#host.notify("agentic/notifications/event", event);
     });
     this.look();
   }

@@ -9,10 +9,9 @@ import { openApprovals, requestKey } from "../client/approvals.js";
 import { ongoing } from "../client/transcript.js";
 import { brand } from "../brand.js";
 import { allowedOf } from "../decisions.js";
-import { formatJson, visible } from "../format.js";
+import { formatJson, visible, visibleLines } from "../format.js";
 import { t } from "../i18n.js";
 import { safeHref, withHonestHosts } from "../links.js";
-import { shortcutOf } from "../shortcuts.js";
 import { toolResult } from "./application-calls.js";
 import { Refused } from "./frame-host.js";
 import { hostContext } from "./host-context.js";
@@ -20,14 +19,16 @@ import { hostContext } from "./host-context.js";
 const PROTOCOL = "2026-01-26";
 const LONGEST_ASK = 20_000;
 
-/** `confirm({title, text, confirm})` asks the person, `onHeight` is told how high the panel is. */
-export function methodsOf({ panel, panels, frame, displayMode, confirm, onHeight, follow }) {
+/**
+ * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `onHeight` is told how high
+ * the panel is, `follow()` has it hear of the conversation.
+ */
+export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow }) {
   const may = (what) => {
     if (!panel.may.includes(what)) throw new Refused(`This panel may not ${what}.`);
   };
-  const begun = () => {
-    const isInPanel = document.activeElement === frame && navigator.userActivation?.isActive;
-    if (!isInPanel) throw new Refused("A person has to begin this in the panel.");
+  const begun = async () => {
+    if (!(await begins())) throw new Refused("A person has to begin this in the panel.");
   };
   const requests = {
     "ui/initialize": () => ({
@@ -44,18 +45,18 @@ export function methodsOf({ panel, panels, frame, displayMode, confirm, onHeight
     async "ui/open-link"({ url }) {
       const href = typeof url === "string" ? safeHref(url) : null;
       if (!href) throw new Refused("This is no address of the web.");
-      begun();
+      await begun();
       const text = withHonestHosts(visible(href));
       if (await confirm({ title: t("Open this link?"), text, confirm: t("Open") })) open(href, "_blank", "noopener,noreferrer");
       else throw new Refused("The person does not open it.");
       return {};
     },
-    "ui/message"({ role, content }) {
+    async "ui/message"({ role, content }) {
       may("ask");
       const text = role === "user" ? textOf(content) : "";
       if (!text.trim() || text.length > LONGEST_ASK) throw new Refused("A message is a text of the user's.");
-      begun();
-      if (!panels.conversation.send(text)) throw new Refused("Nothing can be asked now.");
+      await begun();
+      if (!panels.conversation.askText(text)) throw new Refused("Nothing can be asked now.");
       return {};
     },
     "agentic/follow"() {
@@ -65,20 +66,22 @@ export function methodsOf({ panel, panels, frame, displayMode, confirm, onHeight
     },
     async "agentic/decide"({ decisions }) {
       may("decide");
-      begun();
+      await begun();
       const exchange = ongoing(panels.store.state.conversation.transcript);
       const made = exchange?.status === "awaiting_human" ? madeOf(exchange, decisions) : null;
       if (!made) throw new Refused("Nothing that is open can be decided so.");
       const title = t("Decide this?");
-      if (!(await confirm({ title, text: made.map(wordsOf).join("\n"), confirm: t("Decide") })))
+      if (!(await confirm({ title, text: made.map(wordsOf).join("\n\n"), confirm: t("Decide") })))
         throw new Refused("The person does not decide so.");
+      // Meanwhile another conversation may be open.
+      if (ongoing(panels.store.state.conversation.transcript)?.id !== exchange.id)
+        throw new Refused("What was to be decided is no longer open.");
       panels.conversation.decide(exchange, made);
       return {};
     },
   };
   const notifications = {
     "ui/notifications/size-changed": ({ height }) => Number.isFinite(height) && onHeight(height),
-    "agentic/notifications/key-pressed": (pressed) => document.activeElement === frame && pass(pressed, frame),
   };
   return { requests: new Map(Object.entries(requests)), notifications: new Map(Object.entries(notifications)) };
 }
@@ -105,26 +108,19 @@ function madeOf(exchange, decisions) {
 function decisionOf(request, { action, message, args, answer }) {
   if (!request.name) return action === "answer" && answer !== undefined ? { action, answer } : null;
   if (!allowedOf(request).includes(action)) return null;
-  return {
-    action,
-    ...(typeof message === "string" && { message }),
-    ...(action === "edit" && isObject(args) && { args }),
-  };
+  if (action === "edit") return isObject(args) ? { action, args } : null;
+  return action === "reject" && typeof message === "string" ? { action, message } : { action };
 }
 
-/** What the person is shown before it counts. */
+/** All that counts of a decision, for the person to read. */
 function wordsOf({ request, decision }) {
-  if (decision.action === "answer") return t("Answer: {answer}", { answer: visible(formatJson(decision.answer)) });
-  const args = visible(formatJson(decision.args ?? request.args));
-  return `${DECISIONS[decision.action] ?? decision.action}: ${visible(request.name)} ${args}`;
+  if (decision.action === "answer") {
+    const answer = visibleLines(formatJson(decision.answer));
+    return [request.text && visibleLines(request.text), t("Answer: {answer}", { answer })].filter(Boolean).join("\n");
+  }
+  const args = visibleLines(formatJson(decision.args ?? request.args));
+  const words = decision.message && visibleLines(decision.message);
+  return [`${DECISIONS[decision.action]}: ${visible(request.name)}`, args, words].filter(Boolean).join("\n");
 }
 
-const DECISIONS = { approve: t("Approve"), edit: t("Edit"), reject: t("Reject"), respond: t("Answer") };
-
-/** A key that the panel has left alone does what it does in the page. */
-function pass({ key, ctrlKey, metaKey, altKey, shiftKey, isTyping }, frame) {
-  if (typeof key !== "string" || isTyping) return;
-  const event = new KeyboardEvent("keydown", { key, ctrlKey, metaKey, altKey, shiftKey, bubbles: true, cancelable: true });
-  Object.defineProperty(event, "target", { value: frame });
-  if (shortcutOf(event)) frame.dispatchEvent(event);
-}
+const DECISIONS = { approve: t("Approve"), edit: t("Edit"), reject: t("Reject") };

@@ -1,13 +1,15 @@
 /** A panel in its sandboxed frame, with what the person is asked for it. */
 
 import { ConfirmDialog } from "../components/confirm-dialog.js";
-import { html, useEffect, useRef, useState } from "../components/html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../components/html.js";
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { HIGHEST } from "./host-context.js";
 import { PanelHost } from "./panel-host.js";
 
 const LOWEST = 40;
+/** How long a question of a panel is there before it can be answered with yes. */
+const READ_MS = 700;
 
 const frames = () => new URL("frame.html", document.querySelector("script[type=module]").src).href;
 
@@ -29,7 +31,8 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
     );
     return () => (isShown = false);
   }, [panel]);
-  useEffect(() => {
+  // At once: a frame of the cache speaks soon.
+  useLayoutEffect(() => {
     if (!frame.current) return undefined;
     const isInline = panel.place === "part" || panel.place === "sidebar";
     host.current = new PanelHost({
@@ -62,9 +65,10 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
     ${
       asked &&
       html`<${ConfirmDialog}
-        title=${`${panel.title}: ${asked.title}`}
+        title=${`${panel.application}, ${panel.title}: ${asked.title}`}
         text=${asked.text}
         confirm=${asked.confirm}
+        afterMs=${READ_MS}
         onConfirm=${() => asked.resolve(true)}
         onClose=${() => {
           asked.resolve(false);

@@ -7,8 +7,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 from support.chat_page import ChatPage
 from support.chromium import chromium
-from support.page_panels import AGENTS, APPLICATION, asked, opened, until
-from support.running_server import FAST, RunningServer, running_server
+from support.page_panels import asked, opened, panels_server, until
+from support.running_server import RunningServer
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
@@ -22,8 +22,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    settings = {**FAST, "applications": [APPLICATION]}
-    async with running_server(tmp_path_factory.mktemp("panels"), agents=AGENTS, settings=settings) as server:
+    async with panels_server(tmp_path_factory.mktemp("panels")) as server:
         yield server
 
 

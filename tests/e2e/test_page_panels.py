@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Frame, expect
 from support.chat_page import ChatPage, chat_page
 from support.documents import DOCS, blocks
-from support.page_panels import AGENTS, APPLICATION, asked, frame_of, opened, until
+from support.page_panels import asked, frame_of, opened, panels_server, until
 from support.running_server import FAST, RunningServer, running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -19,8 +19,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    settings = {**FAST, "applications": [APPLICATION]}
-    async with running_server(tmp_path_factory.mktemp("panels"), agents=AGENTS, settings=settings) as server:
+    async with panels_server(tmp_path_factory.mktemp("panels")) as server:
         yield server
 
 

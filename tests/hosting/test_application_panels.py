@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.page_panels import AGENTS, APPLICATION
+from support.page_panels import panels_server
 from support.panel_application import DOCUMENT, DRAWING, Boards
 from support.rest_client import error_of, plain_http, rest
-from support.running_server import FAST, RunningServer, running_server
+from support.running_server import RunningServer
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Panel, PartKind
@@ -21,8 +21,7 @@ ANN = {"Authorization": "Bearer dev:ann"}
 
 @pytest.fixture
 async def server(tmp_path: Path) -> Any:
-    settings = {**FAST, "applications": [APPLICATION]}
-    async with running_server(tmp_path, agents=AGENTS, settings=settings) as server:
+    async with panels_server(tmp_path) as server:
         yield server
 
 

@@ -1,6 +1,8 @@
 """The panels of `support.panel_application` in the page, as a test opens them and speaks for them."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Frame
@@ -8,9 +10,15 @@ from playwright.async_api import Frame
 from support import panel_application
 from support.approval_agents import ENTRIES
 from support.chat_page import ChatPage
+from support.running_server import FAST, RunningServer, running_server
 
 APPLICATION = {"class_path": panel_application.PATH}
 AGENTS = [panel_application.AGENT, *ENTRIES]
+
+
+def panels_server(directory: Path) -> AbstractAsyncContextManager[RunningServer]:
+    """A server with the application and these agents."""
+    return running_server(directory, agents=AGENTS, settings={**FAST, "applications": [APPLICATION]})
 
 
 async def opened(page: ChatPage, title: str = "Board") -> Frame:

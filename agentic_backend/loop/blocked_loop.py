@@ -24,6 +24,7 @@ from cachetools import TTLCache
 
 from agentic_backend.disclosure.exception_detail import is_authors, shown_place
 from agentic_backend.kpi import Kpi
+from agentic_backend.loop.thread_frames import thread_frames
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class BlockedLoop:
             self._block = None
             return
         before = self._block if self._block is not None and self._block.beat == beat else None
-        frame, task = sys._current_frames().get(self._loop_thread), asyncio.current_task(self._loop)
+        frame, task = thread_frames().get(self._loop_thread), asyncio.current_task(self._loop)
         step = None if frame is None else self._step(frame, task)
         if before is not None and before.step is not None and before.step is not step:
             self._followed.append(before)

@@ -1,6 +1,5 @@
 """Which agents hold the threads for blocking code, found by looking at them: no call notes anything for it."""
 
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
@@ -8,6 +7,7 @@ from functools import partial
 from types import BuiltinMethodType, FrameType
 
 from agentic_backend.agents.run.at_work import found_at_work
+from agentic_backend.loop.thread_frames import thread_frames
 
 # The frame of `concurrent.futures` that runs a call.
 _RUNS = ("concurrent.futures.thread", "run")
@@ -15,7 +15,7 @@ _RUNS = ("concurrent.futures.thread", "run")
 
 def busy_threads(threads: ThreadPoolExecutor) -> Counter[str]:
     """How many threads run code of each agent, by its id; empty for the server's own. From any thread."""
-    frames = sys._current_frames()
+    frames = thread_frames()
     of_pool = [frames.get(thread.ident or 0) for thread in list(threads._threads)]
     return Counter(agent_id for frame in of_pool if frame is not None and (agent_id := _agent_in(frame)) is not None)
 

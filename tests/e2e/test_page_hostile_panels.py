@@ -185,6 +185,8 @@ TAKE_FOCUS = "() => document.getElementById('note').focus()"
 async def test_it_does_not_hear_what_somebody_types(page: ChatPage, rests: bool) -> None:
     """Also where the pointer rests over it, as if the person might click."""
     frame = await opened(page)
+    # Another tab may have left a draft.
+    await page.composer.fill("")
     await page.composer.click()
     if rests:
         await page.tab.locator('iframe[title="Board"]').hover()
@@ -198,6 +200,7 @@ async def test_it_does_not_hear_what_somebody_types(page: ChatPage, rests: bool)
     # A key may be on its way while the focus moves.
     await expect(page.composer).to_have_value(re.compile(r"^What ?nobody else should read$"))
     assert (await frame.evaluate("document.getElementById('note').value")).strip() == ""
+    await page.composer.fill("")
 
 
 async def test_a_click_in_another_panel_begins_nothing_in_it(page: ChatPage) -> None:

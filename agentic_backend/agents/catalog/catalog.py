@@ -366,6 +366,20 @@ def read_entry(
     return CatalogEntry(path, agent_id, None if problems or is_flawed else settings, document), problems
 
 
+def misfits(
+    model: type[BaseModel], value: Mapping[str, Any], document: LocatedYaml, path: KeyPath, where: str
+) -> list[ConfigProblem]:
+    """What of the value at `path` does not fit an author's model, which is in `where`."""
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        return validation_problems(error, model, document.problem, path)
+    except Exception as error:
+        # A validator is an author's code.
+        return [document.problem(path, f"can't be checked: {summary_of(error, with_host=False)} in {where}")]
+    return []
+
+
 def _wrong_keys(
     tuning: AgentTuning, known: ApplicationKeys, document: LocatedYaml, path: KeyPath
 ) -> list[ConfigProblem]:
@@ -374,14 +388,7 @@ def _wrong_keys(
     for key, value in tuning.of_applications.items():
         model = known.models.get(key)
         if model is not None:
-            try:
-                model.model_validate(value)
-            except ValidationError as error:
-                problems += validation_problems(error, model, document.problem, (*path, key))
-            except Exception as error:
-                # A validator is an author's code.
-                told = summary_of(error, with_host=False)
-                problems.append(document.problem((*path, key), f"can't be checked: {told} in the application {key!r}"))
+            problems += misfits(model, value, document, (*path, key), f"the application {key!r}")
         elif known.are_all:
             hint = near_miss(key, [*AgentTuning.model_fields, *known.models])
             problems.append(document.problem((*path, key), f"unknown key {key!r}{hint}", at_key=True))

@@ -8,16 +8,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from langgraph.pregel import Pregel
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from agentic_backend.agents.agent_flow import AgentFlow
-from agentic_backend.agents.catalog.catalog import AgentSettings
+from agentic_backend.agents.catalog.catalog import AgentSettings, misfits
 from agentic_backend.agents.code.factory_arguments import fields_schema, wanted_by
 from agentic_backend.agents.code.graph_context import field_names, is_context_schema, wrong_fields
 from agentic_backend.config.yaml.located_yaml import ConfigProblem, KeyPath, LocatedYaml
-from agentic_backend.config.yaml.validation_problems import near_miss, validation_problems
+from agentic_backend.config.yaml.validation_problems import near_miss
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.system_errors import summary_of
 
 _FIELDS = ("tuning", "fields")
 
@@ -40,9 +39,10 @@ def wrong(settings: AgentSettings, target: Any, document: LocatedYaml, entry: Ke
     except AgentUnavailable as error:
         return [document.problem((*entry, "class_path"), str(error))]
     unknown = [] if declared.model_config.get("extra") == "allow" else _unknown(given, known)
+    fitting = {name: value for name, value in given.items() if name in known}
     return [
         *(document.problem((*base, name), message, at_key=True) for name, message in unknown),
-        *_misfits(declared, given, document, base),
+        *misfits(declared, fitting, document, base, "the class of the fields"),
     ]
 
 
@@ -75,18 +75,3 @@ def _unknown(given: Mapping[str, Any], known: Collection[str]) -> list[tuple[str
     return [
         (name, f"unknown field {name!r}{near_miss(name, known) or there_are}") for name in given if name not in known
     ]
-
-
-def _misfits(
-    declared: type[BaseModel], given: Mapping[str, Any], document: LocatedYaml, base: KeyPath
-) -> list[ConfigProblem]:
-    try:
-        declared.model_validate({name: value for name, value in given.items() if name in field_names(declared)})
-    except ValidationError as error:
-        return validation_problems(error, declared, document.problem, base)
-    except Exception as error:
-        # A validator is an author's code.
-        return [
-            document.problem(base, f"can't be checked: {summary_of(error, with_host=False)} in the class of the fields")
-        ]
-    return []

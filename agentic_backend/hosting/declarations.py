@@ -1,5 +1,6 @@
 """What all checks of an application's declarations share."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -9,6 +10,9 @@ from agentic_backend.text.invisible_characters import shown
 T = TypeVar("T")
 
 _LONGEST_TITLE = 100
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+NAME_RULE = "a name has lower-case letters, digits and '-', at most 32"
+ROLES_RULE = "the roles have to be a set of texts"
 
 
 def listed(needed: str, found: object, kind: type[T], most: int) -> Sequence[T]:
@@ -19,6 +23,16 @@ def listed(needed: str, found: object, kind: type[T], most: int) -> Sequence[T]:
     if not isinstance(found, list | tuple) or len(found) > most or not all(type(each) is kind for each in found):
         raise ClassPathError(f"{needed} a list of at most {most} of class {kind.__name__}")
     return found
+
+
+def is_name(value: object) -> bool:
+    """Whether the value keeps `NAME_RULE`."""
+    return type(value) is str and _NAME.fullmatch(value) is not None
+
+
+def are_roles(value: object) -> bool:
+    """Whether the value keeps `ROLES_RULE`."""
+    return (type(value) is frozenset or type(value) is set) and all(type(role) is str for role in value)
 
 
 def is_title(value: object) -> bool:

@@ -14,7 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import shown_place
 from agentic_backend.errors import AgenticError, ApplicationUnavailable
 from agentic_backend.experts.documentation.document_index import SHIPPED_LINKS
-from agentic_backend.hosting.declarations import first_broken
+from agentic_backend.hosting.declarations import ROLES_RULE, are_roles, first_broken
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.contract.doors import DOORS
@@ -89,8 +89,7 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
         and call.status in _STATUSES,
         f"timeout_s has to be more than 0 and at most {_LONGEST_TIMEOUT_S}": is_number(call.timeout_s)
         and 0 < call.timeout_s <= _LONGEST_TIMEOUT_S,
-        "the roles have to be a set of texts": type(call.roles) in (frozenset, set)
-        and all(type(role) is str for role in call.roles),
+        ROLES_RULE: are_roles(call.roles),
         "the errors have to be classes of the server": all(_is_known(error) for error in call.errors),
         "'at_root' has to be true or false": type(call.at_root) is bool,
         "the path is the server's own": not call.at_root or _is_free(call.path),

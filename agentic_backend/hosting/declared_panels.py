@@ -10,12 +10,19 @@ from typing import Any
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.parts import PartKind
 from agentic_backend.application import Application, Panel
-from agentic_backend.hosting.declarations import first_broken, is_title, listed
+from agentic_backend.hosting.declarations import (
+    NAME_RULE,
+    ROLES_RULE,
+    are_roles,
+    first_broken,
+    is_name,
+    is_title,
+    listed,
+)
 from agentic_backend.hosting.declared_calls import prefix_of
 from agentic_backend.hosting.declared_parts import part_name
 from agentic_backend.transports.calls.users.info_api import PanelView
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _FILE = re.compile(r"[\w.-]{1,100}\.html")
 _PLACES = ("beside", "instead", "sidebar")
 _MAY = frozenset({"ask", "decide", "follow"})
@@ -51,8 +58,7 @@ def declared_panels(
     declared = []
     for panel in found:
         rules = {
-            "a name has lower-case letters, digits and '-', at most 32": type(panel.name) is str
-            and _NAME.fullmatch(panel.name) is not None,
+            NAME_RULE: is_name(panel.name),
             "another panel has this name": [each.name for each in found].count(panel.name) == 1,
             "the title has to be a text of at most 100 characters, all of which are seen": is_title(panel.title),
             "the file has to be the name of an HTML file, such as 'board.html'": type(panel.file) is str
@@ -64,8 +70,7 @@ def declared_panels(
             "another panel shows this kind of part": shown.count(id(panel.place)) < 2,
             f"what it may do is a set of {', '.join(sorted(_MAY))}": type(panel.may) in (frozenset, set)
             and panel.may <= _MAY,
-            "the roles have to be a set of texts": type(panel.roles) in (frozenset, set)
-            and all(type(role) is str for role in panel.roles),
+            ROLES_RULE: are_roles(panel.roles),
         }
         if (rule := first_broken(rules)) is not None:
             raise ClassPathError(f"the panel {panel.name!r}: {rule}"[:500])

@@ -1,15 +1,13 @@
 """The kinds of parts that an application declares, checked."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.parts import PartKind
-from agentic_backend.hosting.declarations import first_broken, listed
+from agentic_backend.hosting.declarations import NAME_RULE, first_broken, is_name, listed
 from agentic_backend.protocol.parts import Value
 
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _MOST = 50
 
 
@@ -18,8 +16,7 @@ def declared_parts(kinds: object) -> Sequence[PartKind[Any]]:
     found: Sequence[PartKind[Any]] = listed("'parts' has to be", kinds, PartKind, _MOST)
     for kind in found:
         rules = {
-            "a name has lower-case letters, digits and '-', at most 32": type(kind.name) is str
-            and _NAME.fullmatch(kind.name) is not None,
+            NAME_RULE: is_name(kind.name),
             "another kind of part has this name": [each.name for each in found].count(kind.name) == 1,
             "the model has to be a subclass of Value": isinstance(kind.model, type) and issubclass(kind.model, Value),
         }

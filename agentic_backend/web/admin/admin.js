@@ -2,6 +2,7 @@
 
 import { KnownAgents } from "../components/agent-mark.js";
 import { html, render } from "../components/html.js";
+import { styled } from "../own-files.js";
 import { persistently } from "../persistently.js";
 import { Store } from "../store.js";
 import { Undo } from "../undo.js";
@@ -18,7 +19,8 @@ const REREAD_MS = 3_000;
 
 /** `newChat` makes a chat for trials; `owner` names the user. */
 export async function openAdmin({ page, api: calls, owner, newChat }) {
-  await persistently(styled);
+  // The page begins without them.
+  await persistently(() => styled("styles/admin.css"));
   const api = new CatalogApi(calls);
   const store = new Store({
     route: route(),
@@ -85,20 +87,4 @@ async function readSchema(api, store) {
   } catch {
     // One can write without being told what may be written.
   }
-}
-
-/** Resolves when the styles of the administration are there: the page's begin without them. */
-function styled() {
-  const { src } = document.querySelector("script[type=module]");
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = new URL("styles/admin.css", src).href;
-  return new Promise((resolve, reject) => {
-    link.onload = resolve;
-    link.onerror = () => {
-      link.remove();
-      reject(new Error("styles/admin.css"));
-    };
-    document.head.append(link);
-  });
 }

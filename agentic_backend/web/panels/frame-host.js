@@ -7,7 +7,7 @@
  */
 
 import { writtenJson } from "../client/exact-json.js";
-import { plainJson } from "./plain-json.js";
+import { isObject, plainJson } from "./plain-json.js";
 
 const BURST = 200;
 const PER_S = 50;
@@ -175,7 +175,5 @@ export class FrameHost {
 
 /** Keys with which a person moves about, and begins nothing. */
 const MOVES = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
-
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isId = (id) => typeof id === "string" || Number.isFinite(id);

@@ -22,7 +22,7 @@ export class PanelHost {
    */
   constructor({ frame, html, panel, panels, confirm, onHeight, onListening, onEnd }) {
     this.#panels = panels;
-    const displayMode = panel.place === "part" || panel.place === "sidebar" ? "inline" : "fullscreen";
+    const displayMode = panel.isInline ? "inline" : "fullscreen";
     const follow = () => this.#follow();
     const begins = () => this.#host.takeBeginning();
     const methods = methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow });

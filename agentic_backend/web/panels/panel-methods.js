@@ -15,6 +15,7 @@ import { safeHref, withHonestHosts } from "../links.js";
 import { toolResult } from "./application-calls.js";
 import { Refused } from "./frame-host.js";
 import { hostContext } from "./host-context.js";
+import { isObject } from "./plain-json.js";
 
 const PROTOCOL = "2026-01-26";
 const LONGEST_ASK = 20_000;
@@ -85,8 +86,6 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
   };
   return { requests: new Map(Object.entries(requests)), notifications: new Map(Object.entries(notifications)) };
 }
-
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const textOf = (content) =>
   (Array.isArray(content) ? content : [content])

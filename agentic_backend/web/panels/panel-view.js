@@ -4,14 +4,13 @@ import { ConfirmDialog } from "../components/confirm-dialog.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../components/html.js";
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
+import { ownFile } from "../own-files.js";
 import { HIGHEST } from "./host-context.js";
 import { PanelHost } from "./panel-host.js";
 
 const LOWEST = 40;
 /** How long a question of a panel is there before it can be answered with yes. */
 const READ_MS = 700;
-
-const frames = () => new URL("frame.html", document.querySelector("script[type=module]").src).href;
 
 /** `part` is the part that the panel shows, or null. `children` are shown until the panel listens, and where it can't. */
 export function PanelView({ panel, panels, part = null, sessionId = null, children }) {
@@ -34,14 +33,13 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
   // At once: a frame of the cache speaks soon.
   useLayoutEffect(() => {
     if (!frame.current) return undefined;
-    const isInline = panel.place === "part" || panel.place === "sidebar";
     host.current = new PanelHost({
       frame: frame.current,
       html: document,
       panel,
       panels,
       confirm: (question) => new Promise((resolve) => setAsked((before) => open(before, question, resolve))),
-      onHeight: (wanted) => isInline && setHeight(Math.min(HIGHEST, Math.max(LOWEST, Math.ceil(wanted)))),
+      onHeight: (wanted) => panel.isInline && setHeight(Math.min(HIGHEST, Math.max(LOWEST, Math.ceil(wanted)))),
       onListening: () => setListens(true),
       onEnd: (why) => setFailure(ENDS[why]),
     });
@@ -60,7 +58,7 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
       sandbox="allow-scripts allow-forms"
       referrerpolicy="no-referrer"
       style=${height === null ? undefined : { blockSize: `${height}px` }}
-      src=${frames()}
+      src=${ownFile("frame.html")}
     />
     ${
       asked &&

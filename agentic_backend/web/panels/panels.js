@@ -17,7 +17,14 @@ export class Panels {
   /** `applications` are those of `GET /info`. */
   learn(applications) {
     const list = applications.flatMap(({ id, title, openapi, panels }) =>
-      panels.map((panel) => ({ ...panel, key: `${id}/${panel.name}`, application: title, openapi })),
+      panels.map((panel) => ({
+        ...panel,
+        key: `${id}/${panel.name}`,
+        application: title,
+        openapi,
+        /** Whether it is as high as it says, among other things. */
+        isInline: panel.place === "part" || panel.place === "sidebar",
+      })),
     );
     this.store.set({ panels: { list, open: nothingOpen, panels: this } });
   }

@@ -15,8 +15,11 @@ export function plainJson(data) {
   }
 }
 
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
 function copied(value, left, depth) {
-  if ((left.steps -= 1) < 0 || depth > DEEPEST) throw new RangeError();
+  step(left);
+  if (depth > DEEPEST) throw new RangeError();
   switch (typeof value) {
     case "string":
       return text(value, left);
@@ -40,17 +43,18 @@ function composed(value, left, depth) {
   if (Object.getPrototypeOf(value) !== Object.prototype) throw new TypeError();
   const made = {};
   for (const key in value) {
-    if (value[key] === undefined) left.steps -= 1;
-    if (left.steps < 0) throw new RangeError();
-    if (value[key] === undefined) continue;
-    Object.defineProperty(made, text(key, left), {
-      value: copied(value[key], left, depth + 1),
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
+    const item = value[key];
+    if (item === undefined) step(left);
+    // Also a key that would mean something else.
+    else Object.defineProperty(made, text(key, left), { value: copied(item, left, depth + 1), ...OWN });
   }
   return made;
+}
+
+const OWN = { enumerable: true, configurable: true, writable: true };
+
+function step(left) {
+  if ((left.steps -= 1) < 0) throw new RangeError();
 }
 
 function text(value, left) {

@@ -6,7 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from agentic_backend.sessions.reading.contained_markdown import contained, fenced, one_line
+from agentic_backend.sessions.reading.contained_markdown import contained, one_line
+from agentic_backend.text.fenced_code import fenced
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 END = "\n\n## The end\n\nof it"

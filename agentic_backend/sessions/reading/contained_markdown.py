@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
+from agentic_backend.text.fenced_code import fenced, with_line_feeds
+
 _OPENING = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
 _ANY_FENCE = re.compile(r"`{3,}|~{3,}")
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
@@ -24,28 +26,16 @@ class _Unclear(Exception):
 
 def contained(text: str) -> str:
     """Markdown that shows `text`, which is Markdown."""
-    text = _with_line_feeds(text)
+    text = with_line_feeds(text)
     try:
         return "\n".join(_contained_lines(text.split("\n")))
     except _Unclear:
         return fenced(text, "markdown")
 
 
-def fenced(text: str, language: str = "") -> str:
-    """`text` as code, behind fences longer than any in it. `language` may be anything."""
-    text = _with_line_feeds(text)
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{re.sub(r'[^A-Za-z0-9+#._-]', '', language)[:40]}\n{text}\n{fence}"
-
-
 def one_line(text: str) -> str:
     """`text` in one line, without any markup of its own."""
     return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", " ".join(text.split()))
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _contained_lines(lines: list[str]) -> Iterator[str]:

@@ -25,8 +25,9 @@ from agentic_backend.protocol.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from agentic_backend.sessions.reading.contained_markdown import contained, fenced, one_line
+from agentic_backend.sessions.reading.contained_markdown import contained, one_line
 from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.text.fenced_code import fenced
 
 _LINKED = re.compile(r"(?:https?://|mailto:)[^\x00-\x1f\x7f]+", re.IGNORECASE)
 _NAMES_KEPT = 1_000

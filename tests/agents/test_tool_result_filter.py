@@ -107,6 +107,37 @@ async def test_no_text_of_a_result_reaches_the_model_unchanged(used: BaseTool, i
     assert "secret" not in result.text
 
 
+SHOWN = [
+    {"type": "code", "code": "secret"},
+    {"type": "custom", "kind": "a:b", "text": "secret", "data": {"deep": [{"secret": "a secret"}], "number": 1.5}},
+    {"type": "image_url", "url": "https://example.org/secret"},
+]
+
+
+@tool(response_format="content_and_artifact")
+def showing() -> tuple[str, dict[str, Any]]:
+    """A text, and parts beside it."""
+    return "a text", {"parts": SHOWN}
+
+
+async def test_what_is_shown_beside_a_result_is_changed_as_the_result_is() -> None:
+    context()
+    state = await called(graph_of([showing]), "showing")
+    code, custom, image = state["messages"][-1].artifact["parts"]
+    assert (code["code"], custom["text"], image) == ("[showing]", "[showing]", SHOWN[2])
+    assert custom["data"] == {"deep": [{"[showing]": "a [showing]"}], "number": 1.5}
+
+
+async def test_data_that_are_no_longer_any_are_left_out() -> None:
+    async def cut(name: str, text: str) -> str:
+        return text[:10]
+
+    run = context()
+    run.filter_tool_result = cut
+    state = await called(graph_of([showing]), "showing")
+    assert state["messages"][-1].artifact["parts"][1] == {"type": "text", "text": "secret"}
+
+
 @pytest.mark.parametrize("invoke", CALLS)
 async def test_only_results_of_tools_are_changed(invoke: Call) -> None:
     context()

@@ -17,13 +17,13 @@ const MOST_PENDING = 20;
 const MOST_HELD = 200;
 /** How long what a person has done counts for what the frame asks then, in milliseconds. */
 const COUNTS_MS = 5_000;
-/** How long the word of it may be on its way: a key that presses a button is two events. */
-const LATE_MS = 200;
+/** The click of a key that presses a button comes so long after the key. */
+const TOGETHER_MS = 1_000;
 
 /** How long a frame may take to say that its document is still there, in milliseconds. */
 const GONE_MS = 3_000;
 
-const NO_METHOD = -32601;
+export const NO_METHOD = -32601;
 const WRONG = -32602;
 const FAILED = -32603;
 
@@ -45,10 +45,14 @@ export class FrameHost {
   #left = BURST;
   #at = performance.now();
   #begunAt = -Infinity;
-  #takenAt = -Infinity;
+  #begunBy = null;
+  /** When what a key has begun was taken. */
+  #keyTakenAt = -Infinity;
   #heard = (event) => this.#received(event);
   #loaded = () => this.#askWhetherThere();
   #gone = null;
+  /** Who waits for the answers to what is asked by the port, in order. */
+  #answered = [];
 
   /**
    * `given` has the `html` to show; `requests` and `notifications`, which map methods to what is done with their
@@ -81,10 +85,11 @@ export class FrameHost {
   /** Whether a person has just done something in the frame, which counts once. */
   async takeBeginning() {
     const isBegun = () => performance.now() - this.#begunAt < COUNTS_MS;
-    if (!isBegun()) await new Promise((resolve) => setTimeout(resolve, LATE_MS));
+    // The word of it may be on its way, and what comes by the port comes in order.
+    if (!isBegun()) await this.#heardAll();
     const taken = isBegun();
     this.#begunAt = -Infinity;
-    if (taken) this.#takenAt = performance.now();
+    if (taken && this.#begunBy === "keydown") this.#keyTakenAt = performance.now();
     return taken;
   }
 
@@ -138,23 +143,37 @@ export class FrameHost {
     this.#post({ method: "ui/notifications/sandbox-resource-ready", params }, [port2]);
   }
 
+  /** Resolves when all that the frame's document has told until now is here; a frame that hangs tells nothing more. */
+  #heardAll() {
+    if (!this.#port) return undefined;
+    this.#port.postMessage(null);
+    return new Promise((resolve) => {
+      this.#answered.push(resolve);
+      setTimeout(resolve, GONE_MS);
+    });
+  }
+
   /** A document has been loaded: that of the panel, or another, which doesn't have the port. */
   #askWhetherThere() {
     if (!this.#port) return;
     clearTimeout(this.#gone);
     this.#gone = setTimeout(() => this.#end("left"), GONE_MS);
+    this.#answered.push(() => clearTimeout(this.#gone));
     this.#port.postMessage(null);
   }
 
   /** A person has done something in the frame. */
   #done({ type, ...key }) {
-    if (type === "there") return clearTimeout(this.#gone);
+    if (type === "there") return this.#answered.shift()?.();
     if (type === "left") return this.#given.onKey(key);
     // Other keys come to where the focus is, however it has come there.
     if (type !== "keydown" || key.key === "Tab") this.#given.onEnter();
     const now = performance.now();
-    const begins = type === "click" || (type === "keydown" && !MOVES.has(key.key));
-    if (begins && now - this.#takenAt > LATE_MS) this.#begunAt = now;
+    const isOfKey = type === "click" && now - this.#keyTakenAt < TOGETHER_MS;
+    if ((type === "click" && !isOfKey) || (type === "keydown" && !MOVES.has(key.key))) {
+      this.#begunAt = now;
+      this.#begunBy = type;
+    }
   }
 
   async #answer(id, method, params) {

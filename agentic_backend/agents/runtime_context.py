@@ -60,6 +60,9 @@ class RuntimeContext:
     """Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module
     wants it.
     """
+    keep_ui_resource: Callable[[str], Awaitable[str | None]] | None = field(default=None, repr=False)
+    """Keeps an HTML document of an MCP server with the session and returns its URL, or None where it can't; None in a
+    query."""
     known_secrets: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
     """The secrets that a tool could put into the text of a failure: those of the process and the user's tokens."""
     most_steps: int = 1_000

@@ -1,7 +1,7 @@
 """ExchangeLauncher: starts every exchange, whether stored or a query."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.catalog.catalog import AgentSettings
@@ -11,6 +11,7 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.exchange.exchange import Exchange
 from agentic_backend.exchange.run.graph_run import GraphRun
+from agentic_backend.exchange.run.kept_ui_resources import KeptUiResources
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.hook_context import Point
@@ -51,6 +52,7 @@ class ExchangeLauncher:
             entries=entries,
             permissions=self._permissions_of(start, entries),
             filter_tool_result=modules.tool_result if modules is not None and modules.has(Point.TOOL_RESULT) else None,
+            keep_ui_resource=self._keeper_of(start),
             start_in_background=self._services.background.start,
             applications=self._applications,
             record=record,
@@ -65,6 +67,13 @@ class ExchangeLauncher:
         else:
             log.info("exchange continues", extra=start.log_fields)
         return exchange_log
+
+    def _keeper_of(self, start: ExchangeStart) -> Callable[[str], Awaitable[str | None]] | None:
+        if start.session is None:
+            return None
+        return KeptUiResources(
+            self._services.store, start.session, self._services.limits.attachments_per_user_bytes
+        ).keep
 
     def _modules_of(self, start: ExchangeStart) -> ExchangeModules | None:
         """The modules that apply to this run; those that have looked at the opening know the past already."""

@@ -41,6 +41,8 @@ GROUP = "agentic_backend.applications"
 """The group of entry points by which installed packages name their applications."""
 _MOST_OPENAPI_BYTES = 1024 * 1024
 _ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_OWN_IDS = {"mcp"}
+"""Those with which the server's own kinds of parts begin."""
 _FILE = re.compile(r"[\w.-]{1,100}\.ya?ml")
 _VERSION = re.compile(r"[!-~]{1,50}")
 
@@ -173,6 +175,8 @@ def _loaded(
         application_id = _declared(target, "id", _ID.fullmatch, "lower-case letters, digits and '-', at most 32")
         title = _declared(target, "title", is_title, "a text of at most 100 characters, all of which are seen")
         version = _declared(target, "version", _VERSION.fullmatch, "a text of at most 50 characters without spaces")
+        if application_id in _OWN_IDS:
+            raise ClassPathError(f"the id {application_id!r} is the server's own")
         if any(application_id == other.id for other in others):
             raise ClassPathError(f"the id {application_id!r} is taken by another application")
         try:

@@ -70,3 +70,7 @@ DELEGATION_PREFIX = "ask_"
 def delegation_tool_name(agent_id: str) -> str:
     """The name of the tool that asks the agent a question."""
     return tool_name(DELEGATION_PREFIX + agent_id)
+
+
+UI_RESOURCE = "text/html;profile=mcp-app"
+"""The media type of the HTML documents in which tools show their results (MCP Apps, 2026-01-26)."""

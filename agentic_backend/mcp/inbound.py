@@ -27,6 +27,7 @@ from agentic_backend.config.json_bounds import has_too_many_values, without_dept
 from agentic_backend.loop.event_loop import in_thread_if_long
 from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
+from agentic_backend.mcp.ui_resources import bounded_meta
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ _REQUESTS, _PER_S = 50, 60.0
 _LONGEST_NAME, _LONGEST_DESCRIPTION, _LARGEST_SCHEMA = 256, 8_192, 65_536
 _MOST_ANNOTATIONS = 256
 """Values within a tool's annotations."""
+_MOST_META = 1_000
+"""Values within the `_meta` of a result."""
 _LONGEST_TYPE = 100
 _BLOCKS: dict[str, type[BaseModel]] = {
     "text": TextContent,
@@ -75,8 +78,9 @@ _DEEPEST_SCHEMA, _DEEPEST_READ = 100, 150
 # JSON-RPC's "internal error".
 _SERVER_ERROR = -32603
 _KEPT_OF_A_RESULT = (
-    *("content", "structuredContent", "isError"),
+    *("content", "structuredContent", "isError", "_meta"),
     *("tools", "nextCursor"),
+    "contents",
     *("protocolVersion", "capabilities", "serverInfo"),
 )
 _KEPT_OF_A_TOOL = ("name", "title", "description", "inputSchema", "annotations")
@@ -215,7 +219,10 @@ class Inbound:
         return self.credentials.redacted(value)
 
     def _bound(self, result: dict[str, Any]) -> None:
-        content, tools = result.get("content"), result.get("tools")
+        content, tools, contents = result.get("content"), result.get("tools"), result.get("contents")
+        if isinstance(contents, list):
+            # More than one is nothing that is asked for.
+            del contents[1:]
         if isinstance(content, list) and len(content) > MOST_BLOCKS + 1:
             left_out = len(content) - MOST_BLOCKS
             content[MOST_BLOCKS:] = [_note(f"cut: {left_out} more blocks left out")]
@@ -225,6 +232,8 @@ class Inbound:
             del result["structuredContent"]
             if isinstance(content, list):
                 content.append(_note(f"cut: structured content of more than {MOST_VALUES} values left out"))
+        for told in (result, *(contents if isinstance(contents, list) else ())):
+            _bound_meta(told)
         if isinstance(tools, list):
             result["tools"] = [kept for tool in tools[:MOST_TOOLS] if (kept := self._sound(tool)) is not None]
 
@@ -296,7 +305,8 @@ def _cut(result: dict[str, Any], size: int) -> bool:
     # The last block may be cut itself, and half an image is useless.
     if content and not (isinstance(content[-1], dict) and isinstance(content[-1].get("text"), str)):
         content.pop()
-    result.pop("structuredContent", None)
+    for whole in ("structuredContent", "_meta"):
+        result.pop(whole, None)
     del content[MOST_BLOCKS:]
     # The note comes first, since the end of a long result is cut again later.
     content.insert(0, _note(f"cut: the result has {size} bytes, of which the first {MOST_BYTES} were read"))
@@ -326,7 +336,17 @@ def _bounded_tool(tool: dict[str, Any]) -> dict[str, Any]:
             kept[key] = kept[key][:_LONGEST_DESCRIPTION]
     if not _has_at_most(_MOST_ANNOTATIONS, kept.get("annotations")):
         del kept["annotations"]
+    if (meta := bounded_meta(tool.get("_meta"))) is not None:
+        kept["_meta"] = meta
     return kept
+
+
+def _bound_meta(told: Any) -> None:
+    """Leave `_meta` out if it is none, for which MCP's client would refuse the whole, or too much."""
+    if isinstance(told, dict) and "_meta" in told:
+        meta = told["_meta"]
+        if not isinstance(meta, dict) or not _has_at_most(_MOST_META, meta):
+            del told["_meta"]
 
 
 def _has_at_most(most: int, value: Any) -> bool:

@@ -15,10 +15,12 @@ from mcp.types import (
     CancelledNotification,
     CancelledNotificationParams,
     ClientNotification,
+    InitializeRequest,
     Tool,
 )
 
 from agentic_backend.mcp.inbound import MOST_TOOLS, Inbound
+from agentic_backend.mcp.ui_resources import CAPABILITY, EXTENSION
 
 ReadStream = MemoryObjectReceiveStream[SessionMessage | Exception]
 WriteStream = MemoryObjectSendStream[SessionMessage]
@@ -33,8 +35,10 @@ _MOST_PAGES = 100
 class LiveSession(ClientSession):
     """MCP's ClientSession, which also reports the end of its connection, and cancelled calls to the server."""
 
-    def __init__(self, streams: Streams, wakeup: asyncio.Event, inbound: Inbound) -> None:
+    def __init__(self, streams: Streams, wakeup: asyncio.Event, inbound: Inbound, *, shows_apps: bool = False) -> None:
         super().__init__(*streams)
+        self._shows_apps = shows_apps
+        """Whether the server is told that its UI resources are shown."""
         self.has_ended = False
         """Whether the session is over: the server can't send anything more, or no longer knows it."""
         self._wakeup = wakeup
@@ -62,6 +66,10 @@ class LiveSession(ClientSession):
     async def send_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Send a request. If it is cancelled, tell the server to stop its tool, which MCP's client doesn't do."""
         request_id = self._request_id
+        if self._shows_apps and isinstance(request.root, InitializeRequest):
+            # MCP's client has no place for capabilities that are extensions.
+            params = request.root.params
+            params.capabilities = params.capabilities.model_copy(update={"extensions": {EXTENSION: dict(CAPABILITY)}})
         try:
             with self._inbound.awaiting(request_id):
                 return await super().send_request(request, *args, **kwargs)

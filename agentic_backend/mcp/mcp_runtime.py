@@ -24,7 +24,8 @@ from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.mcp.stdio import stdio
-from agentic_backend.mcp.tools import HasIdempotencyKeys, langchain_tools
+from agentic_backend.mcp.tools import ToolRun, langchain_tools
+from agentic_backend.mcp.ui_resources import is_for_models
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class McpServices(Protocol):
     def mcp_server_up(self) -> Callable[[str, bool], None]: ...
 
 
-class McpRun(HasTokens, HasIdempotencyKeys, Protocol):
+class McpRun(HasTokens, ToolRun, Protocol):
     """The part of a RuntimeContext that MCP servers are called with."""
 
 
@@ -164,7 +165,8 @@ def transport_of(
 
 
 def _offered(use: ServerUse, tools: Sequence[Tool]) -> list[Tool]:
-    """The tools that the agent gets. Raises AgentUnavailable if a required one is missing."""
+    """The tools that the agent's model gets. Raises AgentUnavailable if a required one is missing."""
+    tools = [tool for tool in tools if is_for_models(tool)]
     names = {tool.name for tool in tools}
     if missing := [name for name in use.require_tools if name not in names]:
         raise AgentUnavailable(f"The MCP server '{use.id}' lacks the tools {', '.join(missing)}.")

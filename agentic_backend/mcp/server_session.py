@@ -9,11 +9,11 @@ sampling, elicitation or roots.
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import httpx
@@ -24,6 +24,7 @@ from mcp.types import (
     CallToolResult,
     Tool,
 )
+from pydantic import AnyUrl
 
 from agentic_backend.backoff import backoff
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
@@ -33,6 +34,7 @@ from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
+from agentic_backend.mcp.ui_resources import UiResource, ui_resource_of
 from agentic_backend.mcp.usable_tools import usable_tools
 from agentic_backend.system_errors import summary_of
 from agentic_backend.telemetry.ids import log_ids, logged_with
@@ -52,6 +54,10 @@ _SESSION_GONE = "Session terminated"
 """The error of MCP's client for an HTTP 404: the server no longer knows the session."""
 
 _RESTARTING = "is not available; it is being restarted"
+_MOST_UI_RESOURCES = 8
+"""Those of a connection that are kept, each of at most LARGEST_HTML bytes."""
+
+R = TypeVar("R")
 
 
 class _State(Enum):
@@ -100,6 +106,8 @@ class ServerSession:
         """What each of its spans says."""
         self._idle_s = settings.idle_s if settings.transport == "stdio" else None
         """How long the session stays open without a call, in seconds; None: for good."""
+        self.shows_apps = settings.apps
+        """Whether results are shown in the server's UI resources."""
         self._is_shared = settings.shared
         """Whether agents come and go while the session stays."""
         self._observe = observe
@@ -117,6 +125,8 @@ class ServerSession:
         self._wake, self._awake = asyncio.Event(), asyncio.Event()
         """A call tells the owner by the first that it needs a session; the owner tells calls by the second that it is
         open."""
+        self._ui_resources: dict[str, UiResource] = {}
+        """Those of this connection that were read, by their address."""
         self._calls: set[anyio.CancelScope] = set()
         """The scopes of the running calls, also of those that wait for a session; a loss cancels them."""
         self._used_at = 0.0
@@ -158,7 +168,9 @@ class ServerSession:
         """
         with spanned(f"tools/call {name}", CLIENT, {**self._facts, "gen_ai.tool.name": name}) as span:
             sent = {**(meta or {}), **sent_on()} or None
-            result = unsendable(arguments, sent) or await self._call(name, arguments, progress_callback, sent)
+            result: CallToolResult | None = unsendable(arguments, sent)
+            if result is None:
+                result = await self._call(lambda session: session.call(name, arguments, progress_callback, sent))
             if span is not None and result.isError:
                 span.fail(result.reason if isinstance(result, FailedCall) else "tool_error")
         if isinstance(result, FailedCall):
@@ -167,9 +179,22 @@ class ServerSession:
             log.warning("MCP call failed", extra=fields)
         return result
 
-    async def _call(
-        self, name: str, arguments: dict[str, Any], report: ProgressFnT, meta: dict[str, Any] | None
-    ) -> CallToolResult:
+    async def read_ui_resource(self, uri: str) -> UiResource | None:
+        """A UI resource of the server, read once per connection; None if it can't be had, with a line."""
+        if uri not in self._ui_resources:
+            read = await self._call(lambda session: session.read_resource(AnyUrl(uri)))
+            resource = None if isinstance(read, FailedCall) else ui_resource_of(read)
+            if resource is None:
+                reason = read.reason if isinstance(read, FailedCall) else "unreadable"
+                log.warning("MCP UI resource can't be had", extra={"mcp_server": self.server_id, "reason": reason})
+                return None
+            while len(self._ui_resources) >= _MOST_UI_RESOURCES:
+                del self._ui_resources[next(iter(self._ui_resources))]
+            self._ui_resources[uri] = resource
+        return self._ui_resources[uri]
+
+    async def _call(self, request: Callable[[LiveSession], Awaitable[R]]) -> R | FailedCall:
+        """The answer to a request, or why there is none."""
         session, scope = self._live, anyio.CancelScope()
         # From here on the session doesn't rest.
         self._calls.add(scope)
@@ -180,7 +205,7 @@ class ServerSession:
                     return failed("unavailable", self._unavailable)
                 scope.deadline = math.inf
                 with served_timer(self._tool_timeout_s, scope.cancel):
-                    return await self._called(session, name, arguments, report, meta)
+                    return await self._called(session, request)
         finally:
             self._calls.discard(scope)
             self._used_at = asyncio.get_running_loop().time()
@@ -211,16 +236,9 @@ class ServerSession:
             await self._awake.wait()
         return self._live
 
-    async def _called(
-        self,
-        session: LiveSession,
-        name: str,
-        arguments: dict[str, Any],
-        report: ProgressFnT,
-        meta: dict[str, Any] | None,
-    ) -> CallToolResult:
+    async def _called(self, session: LiveSession, request: Callable[[LiveSession], Awaitable[R]]) -> R | FailedCall:
         try:
-            return await session.call(name, arguments, report, meta)
+            return await request(session)
         except McpError as error:
             return failed("refused", self._said(error, session))
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -283,13 +301,17 @@ class ServerSession:
         async with asyncio.timeout(None) as closing, AsyncExitStack() as stack:
             async with served_timeout(self._connect_timeout_s):
                 streams = await stack.enter_async_context(self._open_transport(wakeup.set))
-                session = await stack.enter_async_context(LiveSession(streams, wakeup, self._inbound))
+                session = await stack.enter_async_context(
+                    LiveSession(streams, wakeup, self._inbound, shows_apps=self.shows_apps)
+                )
                 await session.initialize()
                 if self._is_shared or not self.tools:
                     listed = await session.all_tools()
                     with logged_with(**self._opener):
                         self.tools, self.left_out = await asyncio.to_thread(usable_tools, self.server_id, listed)
             self._live, self._unavailable = session, self._says(_RESTARTING)
+            # The server may be a later one.
+            self._ui_resources.clear()
             self._used_at = asyncio.get_running_loop().time()
             self._state = _State.LIVE
             self._awake.set()

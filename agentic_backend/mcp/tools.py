@@ -12,7 +12,6 @@ import contextvars
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Protocol, cast
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -30,7 +29,9 @@ from agentic_backend.disclosure.exception_detail import type_of
 from agentic_backend.mcp import POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
+from agentic_backend.mcp.ui_resources import part_of, uri_of
 from agentic_backend.mcp.usable_tools import tell_left_out
+from agentic_backend.protocol.parts import CodePart, Part
 
 _LONGEST_MESSAGE = 1000
 _IDEMPOTENCY_KEY = "agentic-backend/idempotency-key"
@@ -48,13 +49,17 @@ _call: contextvars.ContextVar[_Call] = contextvars.ContextVar("mcp_call")
 """The McpTool's call in this context, since the adapter passes on neither its id nor its name."""
 
 
-class HasIdempotencyKeys(Protocol):
+class ToolRun(Protocol):
+    """The part of a RuntimeContext that tools are called with."""
+
     def idempotency_key(self, call_id: str) -> str: ...
+    @property
+    def keep_ui_resource(self) -> Callable[[str], Awaitable[str | None]] | None: ...
 
 
 def langchain_tools(
     offers: Sequence[tuple[ServerSession, Tool]],
-    run: Callable[[], HasIdempotencyKeys],
+    run: Callable[[], ToolRun],
     needed: Callable[[str, Sequence[str]], Sequence[str]],
     *,
     model_sees_images: bool,
@@ -82,7 +87,7 @@ def _langchain_tool(
     tool: Tool,
     name: str,
     metadata: Mapping[str, Any],
-    run: Callable[[], HasIdempotencyKeys],
+    run: Callable[[], ToolRun],
     *,
     model_sees_images: bool,
 ) -> BaseTool:
@@ -90,7 +95,7 @@ def _langchain_tool(
         cast(ClientSession, _Session(session, run)),
         tool,
         callbacks=Callbacks(on_progress=_tell_graph),
-        tool_interceptors=[partial(_readable_only, model_sees_images)],
+        tool_interceptors=[_Readable(session, tool, run, model_sees_images=model_sees_images)],
         server_name=session.server_id,
     )
     # The adapter keeps only that of the annotations, over which MCP prefers the tool's own.
@@ -150,22 +155,49 @@ class McpTool(BaseTool):
         raise NotImplementedError("Call MCP tools with ainvoke.")
 
 
-async def _readable_only(
-    model_sees_images: bool, request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[Any]]
-) -> CallToolResult:
-    """Unwrap the tool's arguments, and give the adapter only content that a model can read."""
-    result: CallToolResult = await handler(request.override(args=request.args["arguments"]))
-    made = readable(result, model_sees_images=model_sees_images)
-    # The adapter puts structured content into the tool message's artifact, where the chat finds its parts.
-    parts = [part.model_dump(mode="json") for part in made.parts]
-    beside = {"parts": parts} if parts else None
-    return CallToolResult(content=made.blocks, structuredContent=beside, isError=result.isError)
+class _Readable:
+    """Unwraps the tool's arguments, and gives the adapter only content that a model can read."""
+
+    def __init__(
+        self, session: ServerSession, tool: Tool, run: Callable[[], ToolRun], *, model_sees_images: bool
+    ) -> None:
+        self._session = session
+        self._tool = tool
+        self._run = run
+        """Returns the current run."""
+        self._model_sees_images = model_sees_images
+
+    async def __call__(
+        self, request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[Any]]
+    ) -> CallToolResult:
+        arguments = request.args["arguments"]
+        result: CallToolResult = await handler(request.override(args=arguments))
+        made = readable(result, model_sees_images=self._model_sees_images)
+        shown = None if result.isError else await self._in_ui_resource(arguments, result, made.parts)
+        # The adapter puts structured content into the tool message's artifact, where the chat finds its parts.
+        kept = made.parts if shown is None else [shown, *(one for one in made.parts if not isinstance(one, CodePart))]
+        parts = [part.model_dump(mode="json") for part in kept]
+        beside = {"parts": parts} if parts else None
+        return CallToolResult(content=made.blocks, structuredContent=beside, isError=result.isError)
+
+    async def _in_ui_resource(
+        self, arguments: Mapping[str, Any], result: CallToolResult, parts: list[Part]
+    ) -> Part | None:
+        """The part that shows the result in the tool's UI resource; None if it has none, or in a run of no session."""
+        uri, keep = uri_of(self._tool), self._run().keep_ui_resource
+        if uri is None or keep is None or not self._session.shows_apps:
+            return None
+        resource = await self._session.read_ui_resource(uri)
+        address = await keep(resource.html) if resource is not None else None
+        if resource is None or address is None:
+            return None
+        return part_of(self._session.server_id, self._tool, resource, address, arguments, result, parts)
 
 
 class _Session:
     """The adapter's replacement for a ClientSession."""
 
-    def __init__(self, session: ServerSession, run: Callable[[], HasIdempotencyKeys]) -> None:
+    def __init__(self, session: ServerSession, run: Callable[[], ToolRun]) -> None:
         self._session = session
         """Finds the live session."""
         self._run = run
@@ -186,7 +218,7 @@ def _as_text(blocks: Sequence[Any]) -> list[dict[str, Any]] | str:
     return "\n".join(texts) if len(texts) == len(blocks) else list(blocks)
 
 
-def _meta(run: Callable[[], HasIdempotencyKeys]) -> dict[str, Any] | None:
+def _meta(run: Callable[[], ToolRun]) -> dict[str, Any] | None:
     """The `_meta` of a call's request; None if the call belongs to no run."""
     try:
         get_runtime()

@@ -78,14 +78,15 @@ function wired(signIn, { address = pageAddress, kept = "drafts" } = {}) {
   const chat = chatOf({ api, store, owner, address, kept });
   /** Who else is told each event: the panels that follow. */
   const hearers = new Set();
-  const connection = connectionOf({ signIn, api, store, hearers, ...chat });
+  const havePanels = panelsOf({ api, store, hearers, ...chat });
+  const connection = connectionOf({ signIn, api, store, hearers, havePanels, ...chat });
   chat.conversation.connection = connection;
   new Costs(api, store);
   const connect = () => {
     connection.connect();
-    readMore({ api, store, hearers, ...chat });
+    readMore({ api, store, havePanels, ...chat });
   };
-  return { store, actions: { ...actionsOf({ signIn, api, store, ...chat }), connect } };
+  return { store, actions: { ...actionsOf({ signIn, api, store, ...chat }), connect, havePanels } };
 }
 
 function nothingKnown() {
@@ -132,7 +133,8 @@ function chatOf({ api, store, owner, address, kept }) {
   };
 }
 
-function connectionOf({ signIn, api, store, sessions, branches, conversation, agents, notifications, hearers }) {
+function connectionOf({ signIn, api, store, hearers, havePanels, ...chat }) {
+  const { sessions, branches, conversation, agents, notifications } = chat;
   let isFollowing = false;
   const connection = new Connection({
     url: socketUrl(new URL(".", document.baseURI)),
@@ -145,7 +147,7 @@ function connectionOf({ signIn, api, store, sessions, branches, conversation, ag
     onEvent(event) {
       // It comes on each new socket, and after a reload. The page reads first while it connects.
       if (event.type === "following_sessions") {
-        if (isFollowing || store.state.agentsError) readMore({ api, store, conversation, agents, hearers });
+        if (isFollowing || store.state.agentsError) readMore({ api, store, agents, havePanels });
         isFollowing = true;
       }
       sessions.received(event);
@@ -206,17 +208,25 @@ function readMore({ agents, ...chat }) {
   if (!chat.store.state.limits) readInfo(chat);
 }
 
-async function readInfo({ api, store, conversation, hearers }) {
+/** What resolves to the Panels of the page, whose code is loaded once something is to be shown in one. */
+function panelsOf({ api, store, conversation, hearers }) {
+  const hear = (hearer) => {
+    hearers.add(hearer);
+    return () => hearers.delete(hearer);
+  };
+  let panels = null;
+  return () =>
+    (panels ??= persistently(async () => {
+      const { Panels } = await import("./panels/panels.js");
+      return new Panels({ api, store, conversation, hear });
+    }));
+}
+
+async function readInfo({ api, store, havePanels }) {
   try {
     const { limits, features, sharing = null, is_admin: isAdmin = false, applications } = await api.info();
     store.set({ limits, sharing, isAdmin, isAuthor: features.includes("playground") });
-    if (!applications.some(({ panels }) => panels?.length)) return;
-    const { Panels } = await persistently(() => import("./panels/panels.js"));
-    const hear = (hearer) => {
-      hearers.add(hearer);
-      return () => hearers.delete(hearer);
-    };
-    new Panels({ api, store, conversation, hear }).learn(applications);
+    if (applications.some(({ panels }) => panels?.length)) (await havePanels()).learn(applications);
   } catch {
     // The server tells of a limit when it is reached, and the next connection asks again.
   }

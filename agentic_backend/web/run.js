@@ -63,8 +63,10 @@ const namesIn = (steps) =>
 
 const handsOver = ({ name }) => HANDS_OVER.test(name);
 
-/** Images and files are what was asked for; sources are listed below the answer. */
-export const isMedia = ({ type, kind }) => type === "image_url" || type === "geo" || (type === "link" && kind !== "citation");
+const MEDIA = new Set(["image_url", "geo", "custom"]);
+
+/** Images, files and what has a form of its own are what was asked for; sources are listed below the answer. */
+export const isMedia = ({ type, kind }) => MEDIA.has(type) || (type === "link" && kind !== "citation");
 
 function treeOf(exchange, steps) {
   const agents = new Set(steps.map(({ agent }) => agent));

@@ -5,13 +5,15 @@ name; `exit` ends the process; `process_id` tells its id; `count` counts up; `ha
 once, as it needs no package.
 """
 
+import base64
 import json
 import sys
+import zlib
 from typing import Any
 
 _PROGRAM = """
-import json, os, sys
-pages, result = json.loads(sys.argv[1])
+import base64, json, os, sys, zlib
+pages, result, resource = json.loads(zlib.decompress(base64.b64decode(sys.argv[1])))
 heard, counted = [], 0
 for line in sys.stdin:
     request = json.loads(line)
@@ -25,6 +27,8 @@ for line in sys.stdin:
     elif request["method"] == "tools/list":
         page = int(asked.get("cursor") or 0)
         said = {"tools": pages[page]} | ({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})
+    elif request["method"] == "resources/read":
+        said = resource
     elif asked.get("name") == "exit":
         sys.exit()
     elif asked.get("name") == "hang":
@@ -39,11 +43,18 @@ for line in sys.stdin:
 """
 
 
-def raw_server(*pages: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a server with these `pages` of tools; each call returns `result`."""
+def raw_server(
+    *pages: list[dict[str, Any]], result: dict[str, Any], resource: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The settings of a server with these `pages` of tools; each call returns `result`, each reading `resource`."""
     listed = [[{"inputSchema": {"type": "object"}, **tool} for tool in page] for page in pages]
     return {
         "transport": "stdio",
         "command": sys.executable,
-        "args": ["-c", _PROGRAM, json.dumps([listed, result])],
+        "args": ["-c", _PROGRAM, _argument([listed, result, resource or {}])],
     }
+
+
+def _argument(value: Any) -> str:
+    """`value` as an argument of a program, of which an operating system takes no long ones."""
+    return base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()

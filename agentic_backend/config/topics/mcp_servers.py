@@ -68,6 +68,12 @@ class McpServerSettings(Section):
         "program of `stdio`; not for a server that is told the user's token.",
     )
 
+    apps: bool = Field(
+        True,
+        description="Whether the page shows the results of its tools in the HTML documents that the server has for "
+        "them (MCP Apps).",
+    )
+
     permissions: ToolNeeds = Field(
         {}, description="Permissions that the server's tools need, by the tool's name or by a pattern of names."
     )

@@ -21,6 +21,7 @@ from agentic_backend.attachments.names import clean_name
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError, AttachmentNotFound, AttachmentSent, BadFrame, StoreUnavailable
+from agentic_backend.mcp import UI_RESOURCE
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.asking.attached import Attached
 from agentic_backend.sessions.bulkhead import Bulkhead
@@ -113,7 +114,7 @@ class Attachments:
         own = {each.id: each for each in await self._store.get_attachments(ids) if each.user_id == user.id}
         for number, attachment_id in enumerate(ids):
             found = own.get(attachment_id)
-            if found is None or found.session_id not in (None, family_id):
+            if found is None or found.session_id not in (None, family_id) or found.mime == UI_RESOURCE:
                 raise AttachmentNotFound(f"attachments.{number}: there is no such attachment")
             if found.mime in IMAGES and not self._takes_images(agent):
                 content = f"attachments.{number}: {found.name!r} is an image, and the agent's model takes none"

@@ -19,7 +19,7 @@ import { html, useCallback, useEffect, useMemo, useRef, useState } from "./html.
 import { lazy } from "./lazy.js";
 import { MessageLimit } from "./message-limit.js";
 import { Messages } from "./messages.js";
-import { PanelsContext } from "./parts.js";
+import { PanelLoaderContext, PanelsContext } from "./parts.js";
 import { ReloadNotice } from "./reload-notice.js";
 import { Sidebar } from "./sidebar.js";
 import { UndoNotice } from "./undo-notice.js";
@@ -63,6 +63,7 @@ export function Page({ state, actions: given }) {
   }, [given]);
 
   return html`<${AttachmentsContext.Provider} value=${actions.attachments}
+    ><${PanelLoaderContext.Provider} value=${actions.havePanels}
     ><${PanelsContext.Provider} value=${state.panels?.panels ?? null}
     ><div class=${classes("page", sidebar.drawer && "drawer-open", sidebar.folded && "folded")}>
       <button type="button" class="skip" onClick=${focusComposer}>${t("Skip to message")}</button>
@@ -106,7 +107,7 @@ export function Page({ state, actions: given }) {
       ${state.panels?.open.beside && html`<${PlacedPanel} place="beside" shown=${state.panels} sessionId=${open.sessionId} />`}
       ${shortcuts && html`<${ShortcutsDialog} onClose=${() => setShortcuts(false)} />`}
       <${UndoNotice} offer=${state.undo} undo=${actions.undo} /></div
-  ><//><//>`;
+  ><//><//><//>`;
 }
 
 const classes = (...names) => names.filter(Boolean).join(" ");

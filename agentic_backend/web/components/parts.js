@@ -11,10 +11,17 @@ import { Icon } from "./icons.js";
 import { lazy } from "./lazy.js";
 import { RichText } from "./rich-text.js";
 
+const McpApp = lazy(async () => (await import("../panels/mcp-app.js")).McpApp);
 const PartPanel = lazy(async () => (await import("../panels/part-panel.js")).PartPanel);
 
 /** The Panels of the page; null where there are none. */
 export const PanelsContext = createContext(null);
+
+/** Resolves to the Panels of the page, once they are loaded; null where nothing is shown in any. */
+export const PanelLoaderContext = createContext(null);
+
+/** The kind of the parts in which the tools of MCP servers show their results (MCP Apps). */
+const MCP_APP = "mcp:app";
 
 /** `onShown` gets the element of each text that is whole, once that is shown. */
 export function Parts({ parts, streaming, onShown }) {
@@ -45,6 +52,8 @@ function Part({ part, streaming, onShown }) {
 /** Of a form that no panel is for, the page shows the words. */
 function CustomPart({ part, onShown }) {
   const panels = useContext(PanelsContext);
+  const load = useContext(PanelLoaderContext);
+  if (part.kind === MCP_APP && load) return html`<${McpApp} part=${part} load=${load} />`;
   const panel = panels?.forPart(part.kind);
   if (!panel) return html`<${RichText} text=${part.text} onShown=${onShown} />`;
   return html`<${PartPanel} part=${part} panels=${panels} panel=${panel} />`;

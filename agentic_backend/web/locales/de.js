@@ -192,6 +192,7 @@ export default {
   Loading: "Wird geladen",
   "Loading…": "Wird geladen …",
   "Look into the run": "In den Lauf schauen",
+  "MCP server {server}": "MCP-Server {server}",
   "Made {time}, closes {ahead}": "Erstellt am {time}, schließt {ahead}",
   "Make a link": "Link erstellen",
   "Manage agents": "Agenten verwalten",
@@ -297,6 +298,7 @@ export default {
   "Send now": "Jetzt senden",
   "Send the message, or keep it for when the answer has ended":
     "Nachricht senden oder bis zum Ende der Antwort aufheben",
+  "Send this message?": "Diese Nachricht senden?",
   Served: "Im Dienst",
   Settings: "Einstellungen",
   Share: "Teilen",

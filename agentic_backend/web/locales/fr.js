@@ -192,6 +192,7 @@ export default {
   Loading: "Chargement",
   "Loading…": "Chargement…",
   "Look into the run": "Examiner l’exécution",
+  "MCP server {server}": "Serveur MCP {server}",
   "Made {time}, closes {ahead}": "Créé le {time}, se ferme {ahead}",
   "Make a link": "Créer un lien",
   "Manage agents": "Gérer les agents",
@@ -297,6 +298,7 @@ export default {
   "Send now": "Envoyer maintenant",
   "Send the message, or keep it for when the answer has ended":
     "Envoyer le message, ou le garder pour la fin de la réponse",
+  "Send this message?": "Envoyer ce message ?",
   Served: "En service",
   Settings: "Réglages",
   Share: "Partager",

@@ -10,6 +10,7 @@ import { methodsOf } from "./panel-methods.js";
 export class PanelHost {
   #host;
   #panels;
+  #isOfTool;
   #unwatch;
   #unguard;
   #unhear = null;
@@ -22,6 +23,7 @@ export class PanelHost {
    */
   constructor({ frame, html, panel, panels, confirm, onHeight, onListening, onEnd }) {
     this.#panels = panels;
+    this.#isOfTool = Boolean(panel.isOfTool);
     const displayMode = panel.isInline ? "inline" : "fullscreen";
     const follow = () => this.#follow();
     const begins = () => this.#host.takeBeginning();
@@ -45,11 +47,12 @@ export class PanelHost {
 
   /** Gives the panel the part that it shows, and again if that has changed. */
   show({ data, text }) {
-    const params = { content: [{ type: "text", text }], structuredContent: data };
-    const written = writtenJson(params);
+    const written = writtenJson(data);
     if (written === this.#shown) return;
     this.#shown = written;
-    this.#host.notify("ui/notifications/tool-result", params);
+    if (this.#isOfTool) this.#host.notify("ui/notifications/tool-input", { arguments: data.input });
+    const result = this.#isOfTool ? data.result : { content: [{ type: "text", text }], structuredContent: data };
+    this.#host.notify("ui/notifications/tool-result", result);
   }
 
   /** Tells a panel that follows the conversation which one is open. */

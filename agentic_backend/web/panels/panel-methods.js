@@ -13,7 +13,7 @@ import { formatJson, visible, visibleLines } from "../format.js";
 import { t } from "../i18n.js";
 import { safeHref, withHonestHosts } from "../links.js";
 import { toolResult } from "./application-calls.js";
-import { Refused } from "./frame-host.js";
+import { NO_METHOD, Refused } from "./frame-host.js";
 import { hostContext } from "./host-context.js";
 import { isObject } from "./plain-json.js";
 
@@ -35,12 +35,13 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
     "ui/initialize": () => ({
       protocolVersion: PROTOCOL,
       hostInfo: { name: brand.name, version: "1.0.0" },
-      hostCapabilities: { openLinks: {}, serverTools: {}, ...(panel.may.includes("ask") && { message: { text: {} } }) },
+      hostCapabilities: { openLinks: {}, ...(panel.openapi && { serverTools: {} }), ...(panel.may.includes("ask") && { message: { text: {} } }) },
       hostContext: hostContext(frame, displayMode),
     }),
     ping: () => ({}),
     "ui/request-display-mode": () => ({ mode: displayMode }),
     async "tools/call"({ name, arguments: given }) {
+      if (!panel.openapi) throw new Refused("There is nothing to call here.", NO_METHOD);
       return toolResult(panels.api, await panels.calls(panel), name, isObject(given) ? given : {});
     },
     async "ui/open-link"({ url }) {
@@ -57,6 +58,8 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
       const text = role === "user" ? textOf(content) : "";
       if (!text.trim() || text.length > LONGEST_ASK) throw new Refused("A message is a text of the user's.");
       await begun();
+      if (panel.asksFirst && !(await confirm({ title: t("Send this message?"), text: visibleLines(text), confirm: t("Send") })))
+        throw new Refused("The person does not send it.");
       if (!panels.conversation.askText(text)) throw new Refused("Nothing can be asked now.");
       return {};
     },

@@ -1,17 +1,25 @@
-/** The panels of the server's applications: which there are, which are open, and what they get of the page. */
+/** The panels of the page: those of the server's applications, which of them are open, and what all get of the page. */
 
+import { styled } from "../own-files.js";
 import { callsOf } from "./application-calls.js";
 
 /** Of the page's state: `{list, open, panels}`; `open` has the key of the panel at each place, or null. */
 const nothingOpen = { beside: null, instead: null, sidebar: null };
 
 export class Panels {
+  #styles = null;
   #documents = new Map();
   #calls = new Map();
 
   /** `hear` has its argument called with every event of the socket, and returns what ends that. */
   constructor({ api, store, conversation, hear }) {
     Object.assign(this, { api, store, conversation, hear });
+    this.store.set({ panels: { list: [], open: nothingOpen, panels: this } });
+  }
+
+  /** Resolves when the styles of panels are there, or can't be had: panels are usable without. */
+  styled() {
+    return (this.#styles ??= styled("styles/panels.css").catch(() => {}));
   }
 
   /** `applications` are those of `GET /info`. */

@@ -6,8 +6,10 @@ What is fetched is never active content: it is a download in a sandbox, of the t
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from agentic_backend.attachments.kinds import TEXT
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AttachmentNotFound, AttachmentSent, LimitReached, MessageTooLarge
+from agentic_backend.mcp import UI_RESOURCE
 from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.transports.door_services import DoorServices
@@ -16,6 +18,8 @@ from agentic_backend.transports.rest.operation import BINARY, PREFIX, Operation,
 from agentic_backend.transports.rest.upload import read_upload
 
 FIELD = "file"
+# The page gives the second to a frame of its own.
+_AS_TEXT = (TEXT, UI_RESOURCE)
 _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'"
 
 
@@ -59,7 +63,7 @@ class AttachmentsApi:
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         headers["content-length"] = str(record.size)
-        media_type = "text/plain; charset=utf-8" if record.mime == "text/plain" else record.mime
+        media_type = "text/plain; charset=utf-8" if record.mime in _AS_TEXT else record.mime
         return StreamingResponse(self._attachments.content(record), headers=headers, media_type=media_type)
 
     async def delete_attachment(self, user: User, id: str) -> None:

@@ -1,0 +1,63 @@
+"""KeptUiResources: keeps the UI resources of MCP servers with the session, as its attachments.
+
+So a conversation looks the same whenever it is opened, also when the server is gone, and what it was shown with goes
+with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from hashlib import sha256
+
+from agentic_backend.disclosure.exception_detail import type_of
+from agentic_backend.mcp import UI_RESOURCE
+from agentic_backend.protocol.parts import attachment_url
+from agentic_backend.stores.base import Store
+from agentic_backend.stores.records import AttachmentRecord, SessionRecord
+
+log = logging.getLogger(__name__)
+
+_NAME = "app.html"
+
+
+class KeptUiResources:
+    def __init__(self, store: Store, session: SessionRecord, most_bytes: int) -> None:
+        """`most_bytes` is what all attachments of the user may take together."""
+        self._store = store
+        self._session = session
+        self._most_bytes = most_bytes
+        self._keeping = asyncio.Lock()
+
+    async def keep(self, html: str) -> str | None:
+        """The URL of the document, which the session keeps once; None if it can't be kept, with a line."""
+        content = html.encode("utf-8", "replace")
+        digest = sha256(content).hexdigest()
+        # Not that of the content alone: branches, which share their attachments, may run at the same time.
+        attachment_id = sha256(f"{self._session.id} {digest}".encode()).hexdigest()[:32]
+        try:
+            async with self._keeping:
+                if not await self._store.get_attachments([attachment_id]):
+                    await self._add(attachment_id, content, digest)
+        except Exception as error:
+            # Whatever this is, the tool has its result, and it is shown without.
+            log.warning("UI resource not kept", extra={"session_id": self._session.id, "reason": type_of(error)})
+            return None
+        return attachment_url(attachment_id)
+
+    async def _add(self, attachment_id: str, content: bytes, digest: str) -> None:
+        attachment = AttachmentRecord(
+            id=attachment_id,
+            user_id=self._session.user_id,
+            session_id=self._session.family_id,
+            name=_NAME,
+            mime=UI_RESOURCE,
+            size=len(content),
+            room=len(content),
+            sha256=digest,
+            created_at=self._store.now(),
+        )
+        await self._store.add_attachment(attachment, _whole(content), self._most_bytes)
+
+
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content

@@ -1,0 +1,118 @@
+"""UI resources: the HTML documents in which the tools of a server show their results (MCP Apps, 2026-01-26). Pure.
+
+A tool names one in its `_meta`. What a server says there is taken as far as it is understood: a tool whose visibility
+can't be read is for nobody.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp.types import CallToolResult, ReadResourceResult, TextResourceContents, Tool
+
+from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
+from agentic_backend.mcp import UI_RESOURCE
+from agentic_backend.protocol.parts import CodePart, CustomPart, Part
+from agentic_backend.text.fenced_code import fenced
+
+EXTENSION = "io.modelcontextprotocol/ui"
+"""The client's capability: what it says there is in `CAPABILITY`."""
+CAPABILITY: Mapping[str, Any] = {"mimeTypes": [UI_RESOURCE]}
+KIND = "mcp:app"
+"""That of the custom parts in which results are shown."""
+
+LARGEST_HTML = 2 * 1024 * 1024
+"""Bytes of a UI resource."""
+_LARGEST_PART = 1024 * 1024
+_SCHEME = "ui://"
+_LONGEST_URI = 1_000
+_FOR_MODELS, _FOR_APPS = "model", "app"
+_EVERYBODY = (_FOR_MODELS, _FOR_APPS)
+
+
+@dataclass(frozen=True, slots=True)
+class UiResource:
+    html: str = field(repr=False)
+    prefers_border: bool | None = None
+    """Whether the server wants the page to draw a border around it; None if it doesn't say."""
+
+
+def bounded_meta(meta: object) -> dict[str, Any] | None:
+    """What is kept of a tool's `_meta`; None if it says nothing of MCP Apps."""
+    if not isinstance(meta, dict):
+        return None
+    told = meta.get("ui")
+    ui = told if isinstance(told, dict) else {}
+    # The second is what servers for earlier drafts say.
+    uri = ui.get("resourceUri", meta.get("ui/resourceUri"))
+    kept: dict[str, Any] = {}
+    if isinstance(uri, str) and uri.startswith(_SCHEME) and len(uri) <= _LONGEST_URI and uri.isprintable():
+        kept["resourceUri"] = uri
+    if "visibility" in ui:
+        seen_by = ui["visibility"]
+        kept["visibility"] = [one for one in _EVERYBODY if isinstance(seen_by, list) and one in seen_by]
+    return {"ui": kept} if kept else None
+
+
+def is_for_models(tool: Tool) -> bool:
+    """Whether models may be given the tool, which its server may keep for its UI resources."""
+    return _FOR_MODELS in _ui(tool).get("visibility", _EVERYBODY)
+
+
+def uri_of(tool: Tool) -> str | None:
+    """The address of the UI resource that shows the tool's results, if there is one."""
+    uri = _ui(tool).get("resourceUri")
+    return uri if isinstance(uri, str) else None
+
+
+def _ui(tool: Tool) -> Mapping[str, Any]:
+    return (tool.meta or {}).get("ui") or {}
+
+
+def ui_resource_of(read: ReadResourceResult) -> UiResource | None:
+    """The UI resource that a server has answered with; None if it is none, or too large."""
+    content = read.contents[0] if read.contents else None
+    if not isinstance(content, TextResourceContents) or _without_spaces(content.mimeType) != UI_RESOURCE:
+        return None
+    if not content.text.strip() or len(content.text.encode("utf-8", "replace")) > LARGEST_HTML:
+        return None
+    ui = (content.meta or {}).get("ui")
+    border = ui.get("prefersBorder") if isinstance(ui, dict) else None
+    return UiResource(content.text, border if isinstance(border, bool) else None)
+
+
+def _without_spaces(mime: str | None) -> str:
+    return "".join((mime or "").split()).lower()
+
+
+def part_of(
+    server_id: str,
+    tool: Tool,
+    resource: UiResource,
+    address: str,
+    arguments: Mapping[str, Any],
+    result: CallToolResult,
+    beside: list[Part],
+) -> CustomPart | None:
+    """The part that shows a result; None if it can't be kept as one. `address` is where the page gets the resource.
+
+    Who doesn't show it shows its words: the title, and the code among what would be `beside` the result without it.
+    """
+    title = tool.title or (tool.annotations.title if tool.annotations is not None else None) or tool.name
+    told = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    data = {
+        "server": server_id,
+        "tool": tool.name,
+        "title": title,
+        "resource": address,
+        "prefers_border": resource.prefers_border,
+        "input": dict(arguments),
+        "result": told,
+    }
+    try:
+        is_kept = depth_of(data) <= DEEPEST and all_exact(data) and len(json.dumps(data)) <= _LARGEST_PART
+    except (ValueError, TypeError, RecursionError):
+        return None
+    words = [title, *(fenced(part.code, part.language or "") for part in beside if isinstance(part, CodePart))]
+    return CustomPart(kind=KIND, data=data, text="\n\n".join(words)) if is_kept else None

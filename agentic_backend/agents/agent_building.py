@@ -1,7 +1,7 @@
 """Builds an agent from its catalog entry, and a leader from its own entry and those of its crew."""
 
 import inspect
-from collections.abc import Container
+from collections.abc import Collection, Container
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from typing import Any, cast
@@ -46,7 +46,7 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
         built.append(expert)
         await expert.async_init()
         _require_servable(expert)
-        require_gates(member.settings, expert.get_compiled_graph())
+        require_gates(member.settings, expert.get_compiled_graph(), for_apps=_for_apps(expert))
         guard_tools(expert.get_compiled_graph())
         crew[member.settings.id] = expert
     agent = await _instantiate(entry, services, context)
@@ -56,8 +56,14 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
     else:
         await agent.async_init()
     _require_servable(agent)
-    require_gates(entry.settings, agent.get_compiled_graph(), [expert.get_compiled_graph() for expert in crew.values()])
+    others = [expert.get_compiled_graph() for expert in crew.values()]
+    require_gates(entry.settings, agent.get_compiled_graph(), others, _for_apps(agent))
     guard_tools(agent.get_compiled_graph())
+
+
+def _for_apps(agent: AgentFlow) -> Collection[str]:
+    """The names of the tools that UI resources of the agent's MCP servers may call."""
+    return agent.mcp.app_names() if agent.mcp is not None else ()
 
 
 async def _instantiate(entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> AgentFlow:

@@ -94,10 +94,12 @@ class AgentFactory:
         """The tasks that close agents; `aclose` awaits them."""
 
     @asynccontextmanager
-    async def lease(self, entry: CatalogAgent, context: RuntimeContext) -> AsyncIterator[WarmAgent]:
+    async def lease(
+        self, entry: CatalogAgent, context: RuntimeContext, *, beside: bool = False
+    ) -> AsyncIterator[WarmAgent]:
         """Lease the agent of `entry` for the session in `context`; build it if needed. A leased agent is not evicted.
 
-        Raises AgentUnavailable if it can't be built.
+        `beside`: an exchange that has leased it keeps its own context. Raises AgentUnavailable if it can't be built.
         """
         warm = self._take((context.session_id, entry.settings.id), entry)
         warm.user_id = context.user_id
@@ -107,8 +109,9 @@ class AgentFactory:
                     self._close(warm.agents)
                     warm.agents = ()
                 warm.agents = warm.agents or await self._build(entry, context)
-                for agent in warm.agents:
-                    agent.runtime_context = context
+                if warm.users == 1 or not beside:
+                    for agent in warm.agents:
+                        agent.runtime_context = context
             yield warm
         finally:
             self._give_back(warm)

@@ -37,11 +37,28 @@ class ExchangeLauncher:
     ) -> ExchangeLog:
         """Start the exchange and return its log; `exchange_log` is the log from before a pause, if any."""
         record, relay = start.record, self._services.relay
+        modules = self.modules_of(start)
+        context = self.context_of(start, tokens, modules)
+        graph_run = GraphRun(start, context, self._services)
+        exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
+        relay.start(Exchange(start, graph_run, exchange_log, self._services, modules))
+        if start.session_id is not None:
+            relay.tell_lists(record.user_id, start.session_id)
+        if start.resume_point is None:
+            log.info("exchange started", extra=start.log_fields)
+        else:
+            log.info("exchange continues", extra=start.log_fields)
+        return exchange_log
+
+    def context_of(
+        self, start: ExchangeStart, tokens: Tokens | None, modules: ExchangeModules | None
+    ) -> RuntimeContext:
+        """What runs of the exchange work with. `modules` are those that look at its tools' results."""
+        record = start.record
         user_tokens = self._services.tokens.of(record.user_id)
         user_tokens.offer(tokens)
-        modules = self._modules_of(start)
         entries = {agent.settings.id: agent.settings for agent in (start.agent, *start.agent.crew)}
-        context = RuntimeContext(
+        return RuntimeContext(
             user_id=record.user_id,
             session_id=start.session_id,
             exchange_id=record.id,
@@ -57,16 +74,6 @@ class ExchangeLauncher:
             applications=self._applications,
             record=record,
         )
-        graph_run = GraphRun(start, context, self._services)
-        exchange_log = exchange_log or relay.new_log(start.session_id, record.id, record.user_id)
-        relay.start(Exchange(start, graph_run, exchange_log, self._services, modules))
-        if start.session_id is not None:
-            relay.tell_lists(record.user_id, start.session_id)
-        if start.resume_point is None:
-            log.info("exchange started", extra=start.log_fields)
-        else:
-            log.info("exchange continues", extra=start.log_fields)
-        return exchange_log
 
     def _keeper_of(self, start: ExchangeStart) -> Callable[[str], Awaitable[str | None]] | None:
         if start.session is None:
@@ -75,7 +82,7 @@ class ExchangeLauncher:
             self._services.store, start.session, self._services.limits.attachments_per_user_bytes
         ).keep
 
-    def _modules_of(self, start: ExchangeStart) -> ExchangeModules | None:
+    def modules_of(self, start: ExchangeStart) -> ExchangeModules | None:
         """The modules that apply to this run; those that have looked at the opening know the past already."""
         if start.modules is not None:
             return start.modules

@@ -74,3 +74,6 @@ def delegation_tool_name(agent_id: str) -> str:
 
 UI_RESOURCE = "text/html;profile=mcp-app"
 """The media type of the HTML documents in which tools show their results (MCP Apps, 2026-01-26)."""
+
+APP_PART = "mcp:app"
+"""The kind of the custom parts in which results are shown in such a document."""

@@ -6,7 +6,7 @@ agent, and so to one user's conversation, except with servers whose settings say
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -18,14 +18,15 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.config.topics.permissions import needed_by
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.mcp import POLICY_NAMES, policy_metadata, tool_name
 from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.mcp.stdio import stdio
-from agentic_backend.mcp.tools import ToolRun, langchain_tools
-from agentic_backend.mcp.ui_resources import is_for_models
+from agentic_backend.mcp.tools import AppTool, ToolRun, langchain_tools
+from agentic_backend.mcp.ui_resources import is_for_apps, is_for_models
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,8 @@ class MCPRuntime:
         """One for each server whose session the agent has for itself, open until `aclose()`."""
         self._tools: list[BaseTool] = []
         """The tools of all servers."""
+        self._offering: dict[str, tuple[ServerUse, ServerSession]] = {}
+        """The servers that are connected, by id."""
 
     async def init(self) -> None:
         """Connect to the agent's servers concurrently.
@@ -99,12 +102,13 @@ class MCPRuntime:
                 if isinstance(outcome, BaseException):
                     raise outcome
                 offers += [(outcome, tool) for tool in _offered(use, outcome.tools)]
+                self._offering[use.id] = use, outcome
         except BaseException:
             await self.aclose()
             raise
         self._tools = langchain_tools(
             offers,
-            lambda: self._agent.runtime_context,
+            self._run,
             self._needed,
             model_sees_images=_sees_images(self._agent.chat_model()),
         )
@@ -112,6 +116,36 @@ class MCPRuntime:
     def get_tools(self) -> list[BaseTool]:
         """The tools of all servers, for a model to bind and a ToolNode to run. They outlive a server's restart."""
         return list(self._tools)
+
+    def app_tool(self, server_id: str, name: str) -> AppTool | None:
+        """The tool of this name at a server, for the server's UI resources; None if they may not call such a tool."""
+        for session, tool in self._for_apps():
+            if (session.server_id, tool.name) == (server_id, name):
+                return AppTool.of(session, tool, self._final_name(session, tool), self._run, self._needed)
+        return None
+
+    def app_names(self) -> frozenset[str]:
+        """The names by which policy may mean a tool that UI resources may call."""
+        return frozenset(
+            name
+            for session, tool in self._for_apps()
+            for name in policy_metadata(session.server_id, tool.name, self._final_name(session, tool))[POLICY_NAMES]
+        )
+
+    def _for_apps(self) -> Iterator[tuple[ServerSession, Tool]]:
+        for use, session in self._offering.values():
+            for tool in session.tools if session.shows_apps else ():
+                if is_for_apps(tool) and (use.tools is None or tool.name in use.tools):
+                    yield session, tool
+
+    def _run(self) -> McpRun:
+        return self._agent.runtime_context
+
+    def _final_name(self, session: ServerSession, tool: Tool) -> str:
+        """The one by which models call the tool; where they may not, one that no other server's tool has."""
+        origin = f"{session.server_id}/{tool.name}"
+        known = (one.name for one in self._tools if (one.metadata or {}).get(POLICY_NAMES, [""])[0] == origin)
+        return next(known, tool_name(f"{session.server_id}_{tool.name}"))
 
     def _needed(self, server_id: str, names: Collection[str]) -> list[str]:
         """The permissions that the settings say a server's tool needs."""

@@ -23,13 +23,14 @@ from langgraph.runtime import get_runtime
 from mcp import ClientSession
 from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
+from pydantic import Field
 
 from agentic_backend.config.topics.permissions import PERMISSIONS
 from agentic_backend.disclosure.exception_detail import type_of
 from agentic_backend.mcp import POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
-from agentic_backend.mcp.ui_resources import part_of, uri_of
+from agentic_backend.mcp.ui_resources import is_for_models, part_of, title_of, uri_of, written_result
 from agentic_backend.mcp.usable_tools import tell_left_out
 from agentic_backend.protocol.parts import CodePart, Part
 
@@ -72,14 +73,21 @@ def langchain_tools(
     """
     tools: list[BaseTool] = []
     for (session, tool), name in zip(offers, _names(offers), strict=True):
-        meant = policy_metadata(session.server_id, tool.name, name)
-        more = {**meant, PERMISSIONS: list(needed(session.server_id, meant[POLICY_NAMES]))}
+        more = _guards_of(session, tool, name, needed)
         try:
             tools.append(_langchain_tool(session, tool, name, more, run, model_sees_images=model_sees_images))
         # Whatever the adapter raises of one tool, the others are there.
         except Exception as error:
             tell_left_out(session.server_id, tool.name, f"LangChain can't take it: {type_of(error)}")
     return tools
+
+
+def _guards_of(
+    session: ServerSession, tool: Tool, name: str, needed: Callable[[str, Sequence[str]], Sequence[str]]
+) -> dict[str, Any]:
+    """The part of a tool's metadata by which policy means it."""
+    meant = policy_metadata(session.server_id, tool.name, name)
+    return {**meant, PERMISSIONS: list(needed(session.server_id, meant[POLICY_NAMES]))}
 
 
 def _langchain_tool(
@@ -112,8 +120,23 @@ def _names(offers: Sequence[tuple[ServerSession, Tool]]) -> list[str]:
     return distinct_names([tool_name(name) for name in prefixed])
 
 
-class McpTool(BaseTool):
-    """A tool of the adapter under a name that every provider accepts, with arguments of any name.
+class _ServerTool(BaseTool):
+    """A tool with arguments of any name."""
+
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        # All arguments as one value: LangChain reserves the names `config` and `run_manager`, and the adapter
+        # `runtime`. https://github.com/langchain-ai/langchain-mcp-adapters/issues/532
+        _, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
+        return (), {"arguments": arguments, "call": _Call(self.name, tool_call_id)}
+
+    def _run(self, /, **arguments: Any) -> Any:
+        raise NotImplementedError("Call MCP tools with ainvoke.")
+
+
+class McpTool(_ServerTool):
+    """A tool of the adapter under a name that every provider accepts.
 
     MCP allows more names than they do: https://github.com/modelcontextprotocol/modelcontextprotocol/issues/1345
     """
@@ -136,14 +159,6 @@ class McpTool(BaseTool):
             adapted=adapted,
         )
 
-    def _to_args_and_kwargs(
-        self, tool_input: str | dict[str, Any], tool_call_id: str | None
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        # All arguments as one value: LangChain reserves the names `config` and `run_manager`, and the adapter
-        # `runtime`. https://github.com/langchain-ai/langchain-mcp-adapters/issues/532
-        _, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
-        return (), {"arguments": arguments, "call": _Call(self.name, tool_call_id)}
-
     async def _arun(self, arguments: dict[str, Any], call: _Call) -> tuple[list[Any] | str, dict[str, Any] | None]:
         # LangChain runs each call in its own context.
         _call.set(call)
@@ -151,8 +166,49 @@ class McpTool(BaseTool):
         content, artifact = await self.adapted.coroutine(arguments=arguments)
         return _as_text(content), artifact and artifact["structured_content"]
 
-    def _run(self, /, **arguments: Any) -> Any:
-        raise NotImplementedError("Call MCP tools with ainvoke.")
+
+class AppTool(_ServerTool):
+    """A tool as the UI resources of its server call it: the text of a result is the whole of it, as JSON."""
+
+    session: Any = Field(exclude=True, repr=False)
+    own_name: str
+    """The tool's name at its server."""
+    is_for_models: bool
+    """Whether models may call it too."""
+    current_run: Any = Field(exclude=True, repr=False)
+    """Returns the current run, whose keys the calls carry."""
+
+    @classmethod
+    def of(
+        cls,
+        session: ServerSession,
+        tool: Tool,
+        name: str,
+        run: Callable[[], ToolRun],
+        needed: Callable[[str, Sequence[str]], Sequence[str]],
+    ) -> "AppTool":
+        """`name` is the one by which models call it, if they may; `needed`: see `langchain_tools`."""
+        return cls(
+            name=name,
+            description=tool.description or "",
+            args_schema=tool.inputSchema,
+            metadata={TITLE: title_of(tool), **_guards_of(session, tool, name, needed)},
+            session=session,
+            own_name=tool.name,
+            is_for_models=is_for_models(tool),
+            current_run=run,
+        )
+
+    async def _arun(self, arguments: dict[str, Any], call: _Call) -> str:
+        _call.set(call)
+        result = await self.session.call_tool(
+            self.own_name, arguments, progress_callback=_untold, meta=_meta(self.current_run)
+        )
+        return written_result(result)
+
+
+async def _untold(progress: float, total: float | None, message: str | None) -> None:
+    """What is done with a report of progress for which nobody waits."""
 
 
 class _Readable:

@@ -12,15 +12,13 @@ from typing import Any
 from mcp.types import CallToolResult, ReadResourceResult, TextResourceContents, Tool
 
 from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
-from agentic_backend.mcp import UI_RESOURCE
+from agentic_backend.mcp import APP_PART, UI_RESOURCE
 from agentic_backend.protocol.parts import CodePart, CustomPart, Part
 from agentic_backend.text.fenced_code import fenced
 
 EXTENSION = "io.modelcontextprotocol/ui"
 """The client's capability: what it says there is in `CAPABILITY`."""
 CAPABILITY: Mapping[str, Any] = {"mimeTypes": [UI_RESOURCE]}
-KIND = "mcp:app"
-"""That of the custom parts in which results are shown."""
 
 LARGEST_HTML = 2 * 1024 * 1024
 """Bytes of a UI resource."""
@@ -58,6 +56,11 @@ def bounded_meta(meta: object) -> dict[str, Any] | None:
 def is_for_models(tool: Tool) -> bool:
     """Whether models may be given the tool, which its server may keep for its UI resources."""
     return _FOR_MODELS in _ui(tool).get("visibility", _EVERYBODY)
+
+
+def is_for_apps(tool: Tool) -> bool:
+    """Whether the UI resources of its server may call the tool."""
+    return _FOR_APPS in _ui(tool).get("visibility", _EVERYBODY)
 
 
 def uri_of(tool: Tool) -> str | None:
@@ -99,20 +102,35 @@ def part_of(
 
     Who doesn't show it shows its words: the title, and the code among what would be `beside` the result without it.
     """
-    title = tool.title or (tool.annotations.title if tool.annotations is not None else None) or tool.name
-    told = result.model_dump(mode="json", by_alias=True, exclude_none=True)
     data = {
         "server": server_id,
         "tool": tool.name,
-        "title": title,
+        "title": title_of(tool),
         "resource": address,
         "prefers_border": resource.prefers_border,
         "input": dict(arguments),
-        "result": told,
+        "result": _told(result),
     }
     try:
         is_kept = depth_of(data) <= DEEPEST and all_exact(data) and len(json.dumps(data)) <= _LARGEST_PART
     except (ValueError, TypeError, RecursionError):
         return None
-    words = [title, *(fenced(part.code, part.language or "") for part in beside if isinstance(part, CodePart))]
-    return CustomPart(kind=KIND, data=data, text="\n\n".join(words)) if is_kept else None
+    words = [title_of(tool), *(fenced(part.code, part.language or "") for part in beside if isinstance(part, CodePart))]
+    return CustomPart(kind=APP_PART, data=data, text="\n\n".join(words)) if is_kept else None
+
+
+def title_of(tool: Tool) -> str:
+    """What the tool is called for people."""
+    return tool.title or (tool.annotations.title if tool.annotations is not None else None) or tool.name
+
+
+def written_result(result: CallToolResult) -> str:
+    """A result as JSON, for a UI resource; another one that says so if it is too long."""
+    written = json.dumps(_told(result), ensure_ascii=False)
+    if len(written) <= _LARGEST_PART:
+        return written
+    return json.dumps({"content": [{"type": "text", "text": "The result is too long to be shown."}], "isError": True})
+
+
+def _told(result: CallToolResult) -> dict[str, Any]:
+    return result.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -40,6 +40,7 @@ class WiredExchanges:
     user_limits: UserLimits
     waiting: WaitingExchanges
     resumption: Resumption
+    launcher: ExchangeLauncher
     recovery: Recovery
     orchestrator: SessionOrchestrator
 
@@ -83,6 +84,7 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
         user_limits=user_limits,
         waiting=waiting,
         resumption=resumption,
+        launcher=launcher,
         recovery=recovery,
         orchestrator=SessionOrchestrator(
             services,

@@ -14,6 +14,7 @@ from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.sessions.agents.agent_admin import AgentAdmin
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
+from agentic_backend.sessions.app_calls import AppCalls
 from agentic_backend.sessions.branches import Branches
 from agentic_backend.sessions.exchange_wiring import WiredExchanges, wire_exchanges
 from agentic_backend.sessions.list_updates import ListUpdates
@@ -47,6 +48,7 @@ _LONGEST_IMPORTS_S = 30.0
 class SessionServices:
     """What the sessions offer to transports, and what runs beside them. A new service is named here and made below."""
 
+    app_calls: AppCalls
     attachments: Attachments
     background: BackgroundCalls
     orchestrator: SessionOrchestrator
@@ -87,6 +89,7 @@ def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: 
     database_agents = _database_agents(parts)
     deletions = _user_deletions(parts, exchanges, service)
     return SessionServices(
+        app_calls=AppCalls(services, exchanges.in_scope, exchanges.launcher),
         attachments=exchanges.attachments,
         background=services.background,
         orchestrator=exchanges.orchestrator,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from agentic_backend.auth.user import User
 from agentic_backend.transports.calls.admin.admin_agents_api import AdminAgentsApi
 from agentic_backend.transports.calls.admin.admin_api import AdminApi
+from agentic_backend.transports.calls.sessions.app_calls_api import AppCallsApi
 from agentic_backend.transports.calls.sessions.attachments_api import AttachmentsApi
 from agentic_backend.transports.calls.sessions.exchanges_api import ExchangesApi, TrustApi
 from agentic_backend.transports.calls.sessions.feedback_api import FeedbackApi
@@ -41,6 +42,7 @@ def all_operations(
         SearchApi(services.sessions.service),
         QueryApi(services),
         AttachmentsApi(services),
+        AppCallsApi(services.sessions.app_calls),
         ClassicApi(services),
         MetricsApi(services),
         SessionConfigApi(services),

@@ -117,13 +117,16 @@ function storedError({ key, parts, metadata }) {
 }
 
 function toolResults(exchange) {
-  const entries = exchange.messages.flatMap(({ parts, timestamp }) =>
+  const entries = exchange.messages.flatMap(({ parts, timestamp, rank }) =>
     parts
       .filter(({ type }) => type === "tool_result")
-      .map((result) => [result.call_id, { result, parts, endedAt: timestamp }]),
+      .map((result) => [result.call_id, { result, parts: ranked(parts, rank), endedAt: timestamp }]),
   );
   return new Map(entries);
 }
+
+/** What has a form of its own may ask for more by the rank of its message. */
+const ranked = (parts, rank) => parts.map((part) => (part.type === "custom" ? { ...part, rank } : part));
 
 /** Of each call in the exchange's messages that a person is or was asked about: what became of that. */
 function callApprovals(exchange) {

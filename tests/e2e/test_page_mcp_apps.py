@@ -1,5 +1,6 @@
 """The results of MCP tools in the documents that their servers have for them: MCP's reference servers in the page."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,16 +15,18 @@ from support.running_server import RunningServer, running_server
 pytestmark = [pytest.mark.chromium, pytest.mark.mcp_everything, pytest.mark.asyncio(loop_scope="module")]
 
 
-def _server(name: str) -> dict[str, Any]:
-    return {"transport": "stdio", "command": "node", "args": [app_program(name), "--stdio"]}
+def _server(name: str, **env: str) -> dict[str, Any]:
+    return {"transport": "stdio", "command": "node", "args": [app_program(name), "--stdio"], "env": env}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    servers = {"debug": _server("server-debug"), "time": _server("server-basic-vanillajs")}
-    uses = [{"id": server_id} for server_id in servers]
-    agents = [{"id": "user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": uses}}]
     directory = tmp_path_factory.mktemp("apps")
+    debug = _server("server-debug", DEBUG_LOG_FILE=str(directory / "debug.log"))
+    servers = {"debug": debug, "time": _server("server-basic-vanillajs")}
+    uses = [{"id": server_id} for server_id in servers]
+    entry = {"class_path": f"{MODULE}:Approving", "tuning": {"mcp_servers": uses}}
+    agents = [{"id": "user", **entry}, {"id": "gated", "require_approval": ["debug/debug-refresh"], **entry}]
     async with running_server(directory, agents=agents, settings={"mcp_servers": servers}) as server:
         yield server
 
@@ -57,8 +60,6 @@ async def test_a_result_is_shown_in_the_document_of_its_server_whenever_it_is_op
 
 async def test_it_is_given_the_whole_result_and_its_arguments(page: ChatPage) -> None:
     await called(page, 'debug-tool(contentType="mixed")')
-    # It tells its server what it does.
-    page.provokes("There is nothing to call here")
     shown = app_of(page).locator("body")
     for text in ("Mixed content: text block", "image/png", "audio/wav", "processedAt", "contentType"):
         await expect(shown).to_contain_text(text)
@@ -77,3 +78,28 @@ async def test_what_it_asks_in_the_persons_name_is_read_before(page: ChatPage) -
         await dialog.get_by_role("button", name=answer).click()
         await page.ended(exchanges=exchanges)
     assert ("asked", "words of the app") in await page.shown()
+
+
+async def test_it_calls_the_tools_of_its_server(page: ChatPage) -> None:
+    before = await called(page, "get-time()")
+    app = app_of(page)
+    await expect(app.locator("#server-time")).to_have_text(before)
+    await app.get_by_role("button", name="Get Server Time").click()
+    await expect(app.locator("#server-time")).to_have_text(re.compile(r"^\d{4}-\d\d-\d\dT"))
+    await expect(app.locator("#server-time")).not_to_have_text(before)
+
+
+async def test_a_person_approves_of_a_call_that_needs_it(page: ChatPage) -> None:
+    await page.choose_agent("gated")
+    await called(page, 'debug-tool(contentType="text")')
+    page.provokes("The person does not approve of it")
+    app, dialog = app_of(page), page.tab.get_by_role("dialog").filter(has_text="Approve of the call")
+    refresh = app.get_by_role("button", name="Refresh")
+    await refresh.click()
+    await expect(dialog).to_contain_text("MCP server debug, Debug Tool: Approve of the call of “Refresh Debug Info”?")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(dialog).to_have_count(0)
+    await expect(app.locator("#event-log")).not_to_contain_text("Server timestamp")
+    await refresh.click()
+    await dialog.get_by_role("button", name="Approve").click()
+    await expect(app.locator("#event-log")).to_contain_text("Server timestamp")

@@ -36,6 +36,16 @@ class ToolUser(AgentFlow):
         return self._graph
 
 
+class Approving(ToolUser):
+    """The same, asking a person where the entry says so."""
+
+    async def async_init(self) -> None:
+        self.mcp = MCPRuntime(agent=self)
+        await self.mcp.init()
+        tools = self.mcp.get_tools()
+        self._graph = create_agent(self.chat_model(), tools=tools, middleware=self.approval_middleware())
+
+
 class Refresher(ToolUser):
     """Refreshes its user's token in the middle of the run, between two calls of `whoami`."""
 

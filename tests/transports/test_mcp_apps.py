@@ -4,12 +4,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import pytest_asyncio
 from services.mcp_raw import raw_server
 from support.chat_client import chat
 from support.mcp_agents import MODULE
-from support.rest_client import rest
+from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 URI = "ui://look/app.html"
 HTML = "<!doctype html><script>alert(1)</script>"
@@ -20,16 +24,18 @@ SERVERS = {"raw": raw_server([LOOK], result=RESULT, resource=RESOURCE)}
 AGENT = {"id": "user", "class_path": f"{MODULE}:ToolUser", "tuning": {"mcp_servers": [{"id": "raw"}]}}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def server(tmp_path: Path) -> AsyncIterator[RunningServer]:
     async with running_server(tmp_path, agents=[AGENT], settings={"mcp_servers": SERVERS}) as server:
         yield server
 
 
-async def shown(server: RunningServer, user: str = "dev:ann", **fields: Any) -> tuple[str, list[dict[str, Any]]]:
+async def shown(
+    server: RunningServer, user: str = "dev:ann", agent_id: str = "user", **fields: Any
+) -> tuple[str, list[dict[str, Any]]]:
     """The session, and the parts in which results are shown."""
     async with chat(server.address, token=user) as client:
-        end = (await client.ask("call look()", agent_id="user", **fields))[-1]
+        end = (await client.ask("call look()", agent_id=agent_id, **fields))[-1]
     parts = [part for message in end["messages"] for part in message["parts"]]
     return end.get("session_id"), [part["data"] for part in parts if part["type"] == "custom"]
 
@@ -67,3 +73,121 @@ async def test_what_there_is_no_room_for_is_shown_without(tmp_path: Path) -> Non
     async with running_server(tmp_path, agents=[AGENT], settings=settings) as server:
         assert len((await shown(server))[1]) == 1
         assert (await shown(server))[1] == []
+
+
+PAGES = [
+    LOOK,
+    {"name": "count", "_meta": {"ui": {"visibility": ["app"]}}},
+    {"name": "heard", "_meta": {"ui": {"visibility": ["model"]}}},
+]
+CALLING = {
+    "raw": raw_server(PAGES, result=RESULT | {"_meta": {"own": 1}}, resource=RESOURCE),
+    "other": raw_server([{"name": "process_id"}], result=RESULT),
+}
+
+
+def entry(agent_id: str, *, raw: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    uses = [{"id": "raw", **(raw or {})}, {"id": "other"}]
+    return {"id": agent_id, "class_path": f"{MODULE}:Approving", "tuning": {"mcp_servers": uses}, **more}
+
+
+CALLERS = [
+    entry("user"),
+    entry("gated", require_approval=["raw/count"]),
+    entry("picky", raw={"tools": ["look"]}),
+    entry("needing", permissions={"raw/count": ["counts:read:all"]}),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def calling(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
+    settings = {"mcp_servers": CALLING, "permissions": {"roles": {"*": ["looks:*"]}}}
+    async with running_server(tmp_path_factory.mktemp("calling"), agents=CALLERS, settings=settings) as server:
+        yield server
+
+
+async def calls(
+    server: RunningServer, agent_id: str, tool: str = "count", *, user: str = "dev:ann", rank: int = 2, **body: Any
+) -> httpx.Response:
+    """The answer to a call for the document that a new session of ann's with this agent shows."""
+    session_id, _ = await shown(server, agent_id=agent_id)
+    async with rest(server, user) as client:
+        return await client.post(f"/sessions/{session_id}/messages/{rank}/app-calls", json={"tool": tool, **body})
+
+
+async def test_a_document_calls_the_tools_of_its_server_in_the_agents_session(calling: RunningServer) -> None:
+    session_id, _ = await shown(calling)
+    async with rest(calling, "dev:ann") as ann:
+        for number in "12":
+            found = await ann.post(f"/sessions/{session_id}/messages/2/app-calls", json={"tool": "count"})
+            assert found.json() == {"result": {"content": [{"type": "text", "text": number}], "isError": False}}
+        looked = await ann.post(f"/sessions/{session_id}/messages/2/app-calls", json={"tool": "look"})
+        assert looked.json()["result"]["_meta"] == {"own": 1}
+        # One session with the server: the agent's.
+        assert len(await messages_of(ann, session_id)) == 4, "a call is no message"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
+    "a tool for models alone": ({"tool": "heard"}, 404, "not_found"),
+    "a tool of another server": ({"tool": "process_id"}, 404, "not_found"),
+    "no tool": ({"tool": "nothing"}, 404, "not_found"),
+    "a tool that the entry leaves out": ({"agent_id": "picky"}, 404, "not_found"),
+    "a tool that the user may not use": ({"agent_id": "needing"}, 403, "forbidden"),
+    "another's session": ({"user": "dev:bob"}, 404, "session_not_found"),
+    "a message without a document": ({"rank": 1}, 404, "not_found"),
+    "no message": ({"rank": 99}, 404, "not_found"),
+    "arguments that nobody keeps": ({"arguments": {"large": 2**70}}, 400, "bad_frame"),
+    "what others have approved of": ({"agent_id": "gated", "approved": "0" * 64}, 409, "approval_mismatch"),
+}
+
+
+@pytest.mark.parametrize(("call", "status", "code"), REFUSED.values(), ids=REFUSED)
+async def test_what_a_document_may_not_call_is_refused(
+    calling: RunningServer, call: dict[str, Any], status: int, code: str
+) -> None:
+    answer = await calls(calling, **{"agent_id": "user", **call})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+async def test_a_call_that_needs_an_approval_waits_for_one_of_its_arguments(calling: RunningServer) -> None:
+    session_id, _ = await shown(calling, agent_id="gated")
+    path, call = f"/sessions/{session_id}/messages/2/app-calls", {"tool": "count", "arguments": {"by": 1}}
+    async with rest(calling, "dev:ann") as ann:
+        [asked] = (await ann.post(path, json=call)).json().values()
+        assert (asked["name"], asked["title"]) == ("raw_count", "count")
+        other = {**call, "arguments": {"by": 2}, "approved": asked["args_sha256"]}
+        assert (await ann.post(path, json=other)).json()["error"]["code"] == "approval_mismatch"
+        approved = (await ann.post(path, json={**call, "approved": asked["args_sha256"]})).json()
+        # None of the others has run.
+        assert approved["result"]["content"] == [{"type": "text", "text": "1"}]
+        exchange_id = (await messages_of(ann, session_id))[2]["exchange_id"]
+        trust = (await ann.get(f"/exchanges/{exchange_id}/trust")).json()
+    # It came after the answer.
+    assert [tool["name"] for tool in trust["tools"]] == ["look"]
+    [called] = [call for call in await recorded(calling, session_id) if call["name"] != "look"]
+    assert (called["name"], called["args"], called["state"]) == ("raw_count", {"by": 1}, "success")
+    assert (called["exchange_id"], called["approved_by"]) == (exchange_id, "ann")
+
+
+async def recorded(server: RunningServer, session_id: str) -> list[dict[str, Any]]:
+    """The calls of tools that admins see."""
+    async with rest(server) as admin:
+        found: list[dict[str, Any]] = (await admin.get(f"/admin/sessions/{session_id}/audit")).json()["tool_calls"]
+    return found
+
+
+async def test_calls_that_no_policy_means_are_recorded_only_if_models_may_make_them(calling: RunningServer) -> None:
+    session_id, _ = await shown(calling)
+    async with rest(calling, "dev:ann") as ann:
+        for tool in ("count", "look"):
+            await ann.post(f"/sessions/{session_id}/messages/2/app-calls", json={"tool": tool})
+    assert [call["name"] for call in await recorded(calling, session_id)] == ["look", "look"]
+
+
+async def test_a_refused_call_is_recorded(calling: RunningServer) -> None:
+    session_id, _ = await shown(calling, agent_id="needing")
+    async with rest(calling, "dev:ann") as ann:
+        await ann.post(f"/sessions/{session_id}/messages/2/app-calls", json={"tool": "count"})
+    assert [call["state"] for call in await recorded(calling, session_id) if call["name"] == "raw_count"] == [
+        "forbidden"
+    ]

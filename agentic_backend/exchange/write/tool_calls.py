@@ -90,7 +90,7 @@ class ToolCalls:
             agent_id=str(message.metadata.extras.get("agent") or exchange.agent_id),
             call_id=part.call_id,
             name=part.name,
-            args=_bounded_args(part.args),
+            args=bounded_args(part.args),
             state="pending",
         )
 
@@ -133,6 +133,7 @@ def _state(part: ToolResultPart, message: MessageDraft, decision: HumanDecision 
     return "error" if part.ok is False else "success"
 
 
-def _bounded_args(args: dict[str, Any]) -> dict[str, Any]:
+def bounded_args(args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as a record keeps them: at most LONGEST characters of JSON."""
     encoded = orjson.dumps(args, option=orjson.OPT_NON_STR_KEYS)
     return args if len(encoded) <= LONGEST else {"cut": bounded(encoded.decode(), LONGEST)}

@@ -56,12 +56,13 @@ class TrustReports:
         audits, lacks_audits = await self._records(AuditRecord, exchange)
         failures, lacks_failures = await self._records(ModuleErrorRecord, exchange)
         lacks_messages = bool(messages) and messages[-1].rank - messages[0].rank >= len(messages)
-        calls = {call.id: call for call in stored}
+        # The calls of apps, which have no number, came after the answer.
+        calls = {call.id: call for call in stored if _number(call) is not None}
         if not stored or not lacks_messages:
             # Records may be kept for a shorter time than messages, which number the calls only if none is missing.
             told = ToolCalls(exchange, (), lambda: exchange.started_at).add(messages)
             calls = {call.id: call for call in told} | calls
-        in_order = sorted(calls.values(), key=lambda call: int(call.id.rpartition(".")[2]))
+        in_order = sorted(calls.values(), key=lambda call: _number(call) or 0)
         return TrustRows(
             exchange=exchange,
             messages=messages,
@@ -75,3 +76,9 @@ class TrustReports:
         """The records of the exchange, the oldest first, and whether there are more."""
         page = await self._store.trail(TrailQuery(record, {"exchange_id": exchange.id}, limit=_RECORDS))
         return page.records[::-1], page.next_cursor is not None
+
+
+def _number(call: ToolCallRecord) -> int | None:
+    """Which call of its exchange it is."""
+    number = call.id.rpartition(".")[2]
+    return int(number) if number.isdecimal() else None

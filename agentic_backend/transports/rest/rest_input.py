@@ -1,11 +1,12 @@
 """The bodies of REST requests, strictly validated. Errors name the field."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from starlette.requests import ClientDisconnect, Request
 
-from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.errors import BadFrame, MessageTooLarge, NotFound
 from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.protocol.frame_rules import changes_something
 from agentic_backend.protocol.frames import (
@@ -89,6 +90,17 @@ class ResumeExchange(Frame):
     """What a person has decided and answered; without a `payload`, an interrupted exchange is resumed."""
 
     payload: HumanDecisions | None = None
+
+
+# Ranks have fewer digits.
+_RANK = re.compile(r"[0-9]{1,15}")
+
+
+def rank_of(text: str) -> int:
+    """The rank of a message in a path. Raises NotFound."""
+    if not _RANK.fullmatch(text):
+        raise NotFound("There is no such message.")
+    return int(text)
 
 
 async def body_data(request: Request, limit: int) -> bytes:

@@ -21,6 +21,7 @@ export default {
   "Apply and reload": "Anwenden und neu laden",
   Approve: "Genehmigen",
   "Approve all {count}": "Alle {count} genehmigen",
+  "Approve of the call of “{tool}”?": "Den Aufruf von „{tool}“ genehmigen?",
   "Approve {count}": "{count} genehmigen",
   Approved: "Genehmigt",
   "Approved with changes": "Mit Änderungen genehmigt",

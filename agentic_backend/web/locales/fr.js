@@ -21,6 +21,7 @@ export default {
   "Apply and reload": "Appliquer et recharger",
   Approve: "Approuver",
   "Approve all {count}": "Approuver les {count}",
+  "Approve of the call of “{tool}”?": "Approuver l’appel de « {tool} » ?",
   "Approve {count}": "Approuver {count}",
   Approved: "Approuvé",
   "Approved with changes": "Approuvé avec modifications",

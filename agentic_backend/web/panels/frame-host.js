@@ -23,7 +23,7 @@ const TOGETHER_MS = 1_000;
 /** How long a frame may take to say that its document is still there, in milliseconds. */
 const GONE_MS = 3_000;
 
-export const NO_METHOD = -32601;
+const NO_METHOD = -32601;
 const WRONG = -32602;
 const FAILED = -32603;
 

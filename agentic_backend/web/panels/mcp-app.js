@@ -19,7 +19,7 @@ export function McpApp({ part, load }) {
     });
     return () => (isShown = false);
   }, []);
-  const app = useMemo(() => appOf(part.data), [part.data.resource]);
+  const app = useMemo(() => appOf(part), [part.data.resource, part.rank]);
   const words = html`<${RichText} text=${part.text} />`;
   if (!panels || !app) return words;
   return html`<div class=${app.isBare ? "panel-part bare" : "panel-part"} data-testid="mcp-app">
@@ -28,15 +28,14 @@ export function McpApp({ part, load }) {
 }
 
 /** A panel for what a server has said; null if that is no such document. */
-function appOf({ server, title, resource, input, result, prefers_border: border }) {
+function appOf({ data: { server, title, resource, input, result, prefers_border: border }, rank }) {
   if (!attachmentAt(resource) || !isObject(input) || !isObject(result)) return null;
   return {
     key: resource,
     title: visible(String(title)),
     application: t("MCP server {server}", { server: visible(String(server)) }),
     path: resource,
-    /** Nothing of it can be called. */
-    openapi: null,
+    rank,
     isInline: true,
     isBare: border === false,
     /** It is a server's that nobody here has written: what it asks in the person's name, they read first. */

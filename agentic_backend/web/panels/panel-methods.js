@@ -12,8 +12,9 @@ import { allowedOf } from "../decisions.js";
 import { formatJson, visible, visibleLines } from "../format.js";
 import { t } from "../i18n.js";
 import { safeHref, withHonestHosts } from "../links.js";
+import { appToolResult } from "./app-tools.js";
 import { toolResult } from "./application-calls.js";
-import { NO_METHOD, Refused } from "./frame-host.js";
+import { Refused } from "./frame-host.js";
 import { hostContext } from "./host-context.js";
 import { isObject } from "./plain-json.js";
 
@@ -35,14 +36,15 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
     "ui/initialize": () => ({
       protocolVersion: PROTOCOL,
       hostInfo: { name: brand.name, version: "1.0.0" },
-      hostCapabilities: { openLinks: {}, ...(panel.openapi && { serverTools: {} }), ...(panel.may.includes("ask") && { message: { text: {} } }) },
+      hostCapabilities: { openLinks: {}, serverTools: {}, ...(panel.may.includes("ask") && { message: { text: {} } }) },
       hostContext: hostContext(frame, displayMode),
     }),
     ping: () => ({}),
     "ui/request-display-mode": () => ({ mode: displayMode }),
     async "tools/call"({ name, arguments: given }) {
-      if (!panel.openapi) throw new Refused("There is nothing to call here.", NO_METHOD);
-      return toolResult(panels.api, await panels.calls(panel), name, isObject(given) ? given : {});
+      const args = isObject(given) ? given : {};
+      if (panel.isOfTool) return appToolResult({ panels, rank: panel.rank, confirm, name, args });
+      return toolResult(panels.api, await panels.calls(panel), name, args);
     },
     async "ui/open-link"({ url }) {
       const href = typeof url === "string" ? safeHref(url) : null;

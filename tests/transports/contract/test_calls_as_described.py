@@ -181,9 +181,10 @@ def example_of(operation: Operation, owned: Owned) -> dict[str, Any]:
 OF_DATABASE_AGENTS = {operation.id for operation in OPERATIONS.values() if "/admin/agents/{id}" in operation.path} - {
     "get_catalog_agent"
 }
-# They need an exchange that waits, is interrupted or was asked for by an author, a link to a session, an agent in the
-# database, or have a stream without end.
+# They need an exchange that waits, is interrupted or was asked for by an author, a message that shows an app, a link to
+# a session, an agent in the database, or have a stream without end.
 NEED_MORE = {
+    "call_tool_for_app",
     "get_steps",
     "rerun_exchange",
     "resume_exchange",

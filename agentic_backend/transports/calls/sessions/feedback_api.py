@@ -1,12 +1,11 @@
 """The feedback calls: what a user says of the answers that they got, and for admins what all users say."""
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import ExchangeNotFound, NotFound, SessionNotFound
+from agentic_backend.errors import ExchangeNotFound, SessionNotFound
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value, absent
@@ -15,9 +14,7 @@ from agentic_backend.sessions.users.feedback import FeedbackService
 from agentic_backend.stores.protocol.trail import FeedbackRecord
 from agentic_backend.transports.rest.operation import PREFIX, Operation
 from agentic_backend.transports.rest.query_string import Cursor, Name, PageSize, Query
-
-# Ranks have fewer digits.
-_RANK = re.compile(r"[0-9]{1,15}")
+from agentic_backend.transports.rest.rest_input import rank_of
 
 
 class GiveFeedback(Frame):
@@ -74,11 +71,11 @@ class FeedbackApi:
 
     async def give_feedback(self, user: User, id: str, rank: str, body: GiveFeedback) -> FeedbackView:
         """Say what an answer was like; it replaces what was said of it before."""
-        return _view(await self._feedback.give(user, id, _rank(rank), body.rating, body.comment))
+        return _view(await self._feedback.give(user, id, rank_of(rank), body.rating, body.comment))
 
     async def withdraw_feedback(self, user: User, id: str, rank: str) -> None:
         """Take back what was said of an answer."""
-        await self._feedback.withdraw(user, id, _rank(rank))
+        await self._feedback.withdraw(user, id, rank_of(rank))
 
     async def list_feedback(self, user: User, id: str) -> SessionFeedbackView:
         """What the caller has said of a session's answers, by rank: the 1,000 last changed ones."""
@@ -101,9 +98,3 @@ def _view(given: FeedbackRecord) -> FeedbackView:
     return FeedbackView(
         rank=given.rank, exchange_id=given.exchange_id, rating=given.rating, comment=given.comment, at=given.at
     )
-
-
-def _rank(text: str) -> int:
-    if not _RANK.fullmatch(text):
-        raise NotFound("There is no such message.")
-    return int(text)

@@ -1,0 +1,195 @@
+"""AppCalls: the calls that a UI resource of an MCP server makes in the page, of tools of that server.
+
+Whose server it is, is known from the message that shows the resource. A call passes what a call by a model does: the
+agents and tools that the user may use, the approval, the modules that look at results; it is recorded with the
+exchange of that message. It uses the session with the server that the agent has, whether the agent works or not.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from uuid import uuid4
+
+from langchain_core.messages import ToolMessage
+
+from agentic_backend.agents.agent_factory import WarmAgent
+from agentic_backend.agents.runtime_context import RuntimeContext
+from agentic_backend.agents.tools.result_marks import FORBIDDEN
+from agentic_backend.agents.tools.single_call import call_alone
+from agentic_backend.agents.tools.tool_guard import allowance_of
+from agentic_backend.auth.user import User
+from agentic_backend.errors import ApprovalMismatch, BadFrame, Forbidden, NotFound, SessionCompleted
+from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
+from agentic_backend.exchange.launcher import ExchangeLauncher
+from agentic_backend.exchange.services import ExchangeServices
+from agentic_backend.exchange.start import ExchangeStart
+from agentic_backend.exchange.write.tool_calls import LONGEST, bounded_args
+from agentic_backend.kpi.groups.agents import ToolError
+from agentic_backend.mcp import APP_PART, TITLE
+from agentic_backend.policy.scopes.agents_in_scope import AgentsInScope
+from agentic_backend.protocol.messages import SessionState
+from agentic_backend.protocol.parts import CustomPart
+from agentic_backend.sessions.access import asked_by, owned_exchange, owned_session
+from agentic_backend.sessions.asking.ask_rate import AskRate
+from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailRecord
+from agentic_backend.stores.records import MessageRecord, SessionRecord
+from agentic_backend.streaming.content.conversion import bounded
+from agentic_backend.streaming.people.approval_requests import args_sha256
+
+PER_MINUTE, AT_ONCE, _WAIT_S = 120, 4, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class AppCall:
+    """What a UI resource asks for. `approved` is the hash of the arguments that the person has approved of, if any."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(repr=False)
+    approved: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsApproval:
+    """The call has not run: the person has to approve of it first, for exactly these arguments."""
+
+    name: str
+    title: str
+    args_sha256: str
+
+
+class AppCalls:
+    def __init__(self, services: ExchangeServices, agents: AgentsInScope, launcher: ExchangeLauncher) -> None:
+        self._services = services
+        self._store = services.store
+        self._agents = agents
+        self._launcher = launcher
+        self._rate = AskRate(PER_MINUTE, asyncio.get_running_loop().time)
+        self._at_once = Bulkhead(
+            per_user=AT_ONCE, in_all=None, wait_s=_WAIT_S, content="Too many tools are called at once; try again soon."
+        )
+
+    async def call(self, user: User, session_id: str, rank: int, call: AppCall) -> dict[str, Any] | NeedsApproval:
+        """The result of the call, as MCP has it, for the resource in the message with this rank.
+
+        Raises SessionNotFound, SessionCompleted, NotFound, Forbidden, BadFrame, ApprovalMismatch, RateLimited, the
+        errors of `AgentManager.get`, AgentUnavailable and StoreUnavailable.
+        """
+        session = await owned_session(self._store, user.id, session_id)
+        if session.state is SessionState.COMPLETED:
+            raise SessionCompleted
+        arguments = dict(call.arguments)
+        if depth_of(arguments) > DEEPEST or not all_exact(arguments):
+            raise BadFrame("arguments: they can't be kept as they are")
+        self._rate.count(user.id)
+        async with self._at_once.entered(user.id):
+            message, server_id = await self._shown(session, rank)
+            return await self._call(user, session, message, server_id, call)
+
+    async def _shown(self, session: SessionRecord, rank: int) -> tuple[MessageRecord, str]:
+        """The message of this rank, and the server whose resource it shows."""
+        messages = await self._store.messages_after(session.id, rank - 1, 1)
+        for message in messages:
+            for part in message.parts if message.rank == rank else ():
+                if isinstance(part, CustomPart) and part.kind == APP_PART:
+                    return message, str(part.data.get("server"))
+        raise NotFound("This message shows no app.")
+
+    async def _call(
+        self,
+        user: User,
+        session: SessionRecord,
+        message: MessageRecord,
+        server_id: str,
+        call: AppCall,
+    ) -> dict[str, Any] | NeedsApproval:
+        found = await owned_exchange(self._store, user.id, message.exchange_id)
+        record = replace(found, policy=asked_by(user, found.policy))
+        entry = self._agents.again(record, user)
+        start = ExchangeStart(record, entry.agent, session, message, effective=entry.effective)
+        modules, trail = self._launcher.modules_of(start), list[TrailRecord]()
+        if modules is not None:
+            modules.record = trail.extend
+        agent_id = str(message.metadata.extras.get("agent") or record.agent_id)
+        context = replace(self._launcher.context_of(start, None, modules), agent_id=agent_id)
+        async with self._services.factory.lease(entry.agent, context, beside=True) as warm:
+            made = await self._made(warm, agent_id, server_id, call, context, start)
+        if isinstance(made, NeedsApproval):
+            return made
+        answered, noted = made
+        if noted is not None:
+            trail.append(noted)
+        if trail:
+            await self._store.add_trail(trail)
+        if answered.additional_kwargs.get(FORBIDDEN):
+            raise Forbidden(answered.text)
+        return _result_of(answered)
+
+    async def _made(
+        self,
+        warm: WarmAgent,
+        agent_id: str,
+        server_id: str,
+        call: AppCall,
+        context: RuntimeContext,
+        start: ExchangeStart,
+    ) -> tuple[ToolMessage, ToolCallRecord | None] | NeedsApproval:
+        """The result, and the record of the call. What a document asks of its own server alone, as to follow what goes
+        on there, is not recorded.
+        """
+        flow = next((agent for agent in warm.agents if agent.settings.id == agent_id), None)
+        tool = flow.mcp.app_tool(server_id, call.tool) if flow is not None and flow.mcp is not None else None
+        if flow is None or tool is None:
+            raise NotFound("The app's server has no such tool for it.")
+        digest = args_sha256(call.arguments)
+        is_gated = flow.settings.requires_approval_of(tool.name, tool.metadata)
+        if is_gated and call.approved is None:
+            return NeedsApproval(tool.name, str((tool.metadata or {}).get(TITLE) or tool.name), digest)
+        if call.approved not in (None, digest):
+            raise ApprovalMismatch
+        call_id, at, began = f"app_{uuid4().hex}", self._store.now(), time.monotonic()
+        message = await call_alone(tool, call.arguments, call_id, context)
+        state, duration_s, told = _state_of(message), time.monotonic() - began, bounded(message.text, LONGEST)
+        error: ToolError = "" if state == "success" else "forbidden" if state == "forbidden" else "tool_error"
+        self._services.kpi.agents.tool_ended(tool.name, agent_id, duration_s, error)
+        allowance = allowance_of(tool.name, tool.metadata) if state != "forbidden" else None
+        if not (tool.is_for_models or is_gated or allowance is None or allowance.needs):
+            return message, None
+        return message, ToolCallRecord(
+            id=f"{start.record.id}.{call_id}",
+            at=at,
+            session_id=start.record.session_id,
+            exchange_id=start.record.id,
+            user_id=context.user_id,
+            agent_id=agent_id,
+            call_id=call_id,
+            name=tool.name,
+            args=bounded_args(dict(call.arguments)),
+            state=state,
+            result=told if state == "success" else None,
+            error=None if state == "success" else told,
+            approved_by=context.user_id if is_gated else None,
+            allowance=allowance,
+            completed_at=self._store.now(),
+            duration_ms=round(duration_s * 1000),
+        )
+
+
+def _state_of(message: ToolMessage) -> Literal["success", "error", "forbidden"]:
+    if message.additional_kwargs.get(FORBIDDEN):
+        return "forbidden"
+    return "error" if message.status == "error" or _result_of(message).get("isError") else "success"
+
+
+def _result_of(message: ToolMessage) -> dict[str, Any]:
+    """The result, as MCP has it, as far as modules have left one."""
+    try:
+        result = json.loads(message.text)
+    except ValueError:
+        result = None
+    if isinstance(result, dict) and isinstance(result.get("content"), list):
+        return result
+    return {"content": [{"type": "text", "text": message.text}], "isError": message.status == "error"}

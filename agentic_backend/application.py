@@ -49,6 +49,7 @@ from agentic_backend.records.kinds import Index, Kind, R, Record, Words
 from agentic_backend.records.records import Found, RecordPage, RecordsOfKind, Stored
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
+from agentic_backend.worker_processes.worker import Worker
 
 __all__ = [
     "CONTINUE",
@@ -99,6 +100,7 @@ __all__ = [
     "User",
     "Value",
     "Words",
+    "Worker",
     "absent",
     "application_of",
     "blocked",
@@ -277,6 +279,10 @@ class Application:
         """Its commands for operators."""
         return ()
 
+    def workers(self) -> Sequence[Worker]:
+        """Its processes for code that needs a processor for long."""
+        return ()
+
     def records_of(self, kind: Kind[R]) -> RecordsOfKind[R]:
         """Its stored records of this kind, which `records` has. Raises ApplicationUnavailable before `start`."""
         return self._services().records.of(kind)
@@ -300,6 +306,19 @@ class Application:
         BudgetExceeded, AgentUnavailable if there is no such model, and the errors of models, such as ModelTimeout.
         """
         return await self._services().ask_model(system, text, user=user, model=model, purpose=purpose)
+
+    async def in_worker(self, worker: str, method: str, /, *arguments: object, timeout_s: float = 30) -> Any:
+        """What a method of the value that this worker has made answers to the arguments, in the worker's process.
+
+        Both are data: None, bool, int of 64 bits, finite float, str, bytes, and lists, tuples and dicts by str of
+        these; tuples come as lists. They may have 4 MiB as JSON, and 32 MiB of `bytes` beside it. `timeout_s`, at most
+        600, is for waiting and work together. A process that works longer on one call is ended and started anew.
+
+        Raises ApplicationUnavailable, which is retryable unless the method itself has raised: if the process dies, or
+        can't be started, if the time is up, and if too many calls wait. Raises TypeError for what is no data,
+        LookupError if `workers` do not have it, and ValueError for an odd time or name.
+        """
+        return await self._services().in_worker(worker, method, arguments, timeout_s)
 
     async def call(
         self,

@@ -20,6 +20,7 @@ from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.records.records import Records
 from agentic_backend.sessions.access import owned_messages
 from agentic_backend.stores.base import Store
+from agentic_backend.worker_processes.worker_calls import Workers
 
 Purpose = Literal["application", "rerank", "judge", "grounding"]
 """What an application asks a model for, as the usage counts it."""
@@ -52,13 +53,16 @@ class ApplicationServices:
         ledger: UsageLedger,
         call: CallOfAnother,
         said: Callable[[str], Mapping[str, Any]],
+        workers: Workers,
     ) -> None:
         """`metrics` are what measures them, by name; `parts` are its kinds by name, each with what clients know it
-        by; `call` makes a call of another application (Application.call); `said` is what an agent's entry says to it.
+        by; `call` makes a call of another application (Application.call); `said` is what an agent's entry says to it;
+        `workers` are its own.
         """
         self.call = call
         self.said = said
         self.records = records
+        self.workers = workers
         self._metrics = metrics
         self._parts = parts
         self._store = store
@@ -82,6 +86,10 @@ class ApplicationServices:
             # Each provider raises its own errors.
             raise typed_failure(error) from None
         return str(answer.text)
+
+    async def in_worker(self, worker: str, method: str, arguments: Sequence[object], timeout_s: float) -> Any:
+        """See Application.in_worker."""
+        return await self.workers.call(worker, _payer(None).user_id, method, arguments, timeout_s)
 
     async def transcript(self, user: User, session_id: str, after_rank: int, limit: int) -> Sequence[ChatMessage]:
         """See Application.transcript."""

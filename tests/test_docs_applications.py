@@ -29,7 +29,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    for name in ("house_words", "house_notes", "house_library", "sketches", "house_board"):
+    for name in ("house_words", "house_notes", "house_library", "sketches", "house_board", "house_ranks"):
         sys.modules.pop(name, None)
 
 
@@ -103,6 +103,17 @@ async def test_its_sketches_are_shown_as_the_page_says(tmp_path: Path, monkeypat
     [part] = shown
     assert part["kind"] == "sketches:sketch" and f"`{part['kind']}`" in PAGE.read_text()
     assert (part["data"]["title"], part["text"]) == ("a boat", "A sketch of **a boat**.")
+
+
+async def test_its_texts_are_ranked_in_a_process_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [source] = [each for each in BLOCKS["python"] if "class HouseRanks" in each]
+    written(source, tmp_path, monkeypatch, "house_ranks")
+    ranks = importlib.import_module("house_ranks").HouseRanks
+    async with open_application(ranks) as opened, opened.client("ann") as ann:
+        asked = {"query": "the sea", "texts": ["a wood", "the sea shore", "the house"]}
+        assert (await ann.post("/ranks", json=asked)).json() == {"texts": ["the sea shore", "the house"]}
 
 
 def test_the_entry_point_is_the_one_that_is_read() -> None:

@@ -59,7 +59,9 @@ async def _services(loaded: LoadedApplication, models: ChatModels, stack: AsyncE
     await store.open_application_records()
     kpi = Kpi()
     ledger = await stack.enter_async_context(aclosing(UsageLedger(store, Prices(), kpi)))
-    return offered_services(loaded, store, models, ledger, kpi.applications)
+    services = offered_services(loaded, store, models, ledger, kpi.applications)
+    await stack.enter_async_context(aclosing(services.workers))
+    return services
 
 
 def check_records(stored: Mapping[str, int], applications: Sequence[LoadedApplication]) -> str:

@@ -1,4 +1,4 @@
-"""The hooks and the chores that an application declares, checked."""
+"""The hooks, the chores and the workers that an application declares, checked."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,12 @@ from typing import Any, Literal, TypeVar
 
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Chore, Hook
-from agentic_backend.hosting.declarations import first_broken
+from agentic_backend.hosting.declarations import first_broken, is_name, listed
 from agentic_backend.hosting.declared_calls import is_async_method, is_number, line_of
 from agentic_backend.policy.hook_context import Point
+from agentic_backend.worker_processes.worker import Worker, rules_of
 
-_MOST = 50
+_MOST, _MOST_WORKERS = 50, 8
 _LONGEST_HOOK_S, _LONGEST_CHORE_S, _LONGEST_REST_S = 60, 50, 86_400
 
 Work = TypeVar("Work", Hook, Chore)
@@ -83,6 +84,19 @@ def declared_chores(application_id: str, chores: object) -> list[DeclaredChore]:
         declared.append(DeclaredChore(name, chore.work, float(chore.every_s), float(chore.timeout_s)))
     _require_own_names("chore", [each.name for each in declared])
     return declared
+
+
+def declared_workers(workers: object) -> Sequence[Worker]:
+    """The workers that `Application.workers` has answered. Raises ClassPathError."""
+    found = listed("'workers' has to answer", workers, Worker, _MOST_WORKERS)
+    for worker in found:
+        rules = {
+            **rules_of(worker, is_name),
+            "another worker has this name": [each.name for each in found].count(worker.name) == 1,
+        }
+        if (rule := first_broken(rules)) is not None:
+            raise ClassPathError(f"the worker {worker.name!r}: {rule}")
+    return found
 
 
 def _listed(what: str, found: object, kind: type[Work]) -> Sequence[Work]:

@@ -74,6 +74,8 @@ class HostedApplication:
         self._calls = AuthorsCalls(name)
         self._chores = AuthorsCalls(name)
         self._records = HostedRecords(store, loaded.id, loaded.layouts, self._lifetime)
+        self._services: ApplicationServices | None = None
+        """What it was given when it was started."""
         self._show(is_serving=False)
 
     def view_of(self, user: User) -> ApplicationView:
@@ -122,6 +124,7 @@ class HostedApplication:
     async def start(self, services: ApplicationServices) -> None:
         """Start the application, and serve it if it could be."""
         application = self.loaded.application
+        self._services = services
 
         async def started() -> None:
             application.services = services
@@ -136,6 +139,8 @@ class HostedApplication:
         await self._managed("close", self._closed, _CLOSE_S)
         for calls in (self._lifetime, self._calls, self._chores):
             await calls.aclose(_CLOSE_S)
+        if self._services is not None:
+            await self._services.workers.aclose()
 
     async def _closed(self) -> None:
         application = self.loaded.application

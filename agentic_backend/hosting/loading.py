@@ -30,10 +30,17 @@ from agentic_backend.hosting.declared_metrics import declared_metrics
 from agentic_backend.hosting.declared_panels import DeclaredPanel, declared_panels
 from agentic_backend.hosting.declared_parts import declared_parts, part_name
 from agentic_backend.hosting.declared_records import declared_records
-from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook, declared_chores, declared_hooks
+from agentic_backend.hosting.declared_work import (
+    DeclaredChore,
+    DeclaredHook,
+    declared_chores,
+    declared_hooks,
+    declared_workers,
+)
 from agentic_backend.records.layout import Layout
 from agentic_backend.transports.contract.doors import Door
 from agentic_backend.transports.contract.openapi import document_of
+from agentic_backend.worker_processes.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +78,7 @@ class LoadedApplication:
     parts: Sequence[PartKind[Any]]
     panels: Sequence[DeclaredPanel]
     commands: Sequence[DeclaredCommand]
+    workers: Sequence[Worker]
     tuning: type[ApplicationSettings] | None
     """The model of its key in the `tuning` of agents."""
 
@@ -190,6 +198,7 @@ def _loaded(
         openapi = _openapi(target, application_id, title, version, calls, parts)
         catalog = _catalog(target)
         hooks, chores, commands = application.hooks(), application.chores(), application.commands()
+        workers = application.workers()
         return LoadedApplication(
             class_path=entry.class_path,
             id=application_id,
@@ -207,6 +216,7 @@ def _loaded(
             parts=parts,
             panels=declared_panels(application_id, target, parts),
             commands=declared_commands(commands),
+            workers=declared_workers(workers),
             tuning=_tuning(target, application_id),
         )
 

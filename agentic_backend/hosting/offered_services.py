@@ -13,6 +13,7 @@ from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.records.records import Records
 from agentic_backend.stores.base import Store
+from agentic_backend.worker_processes.worker_calls import Workers
 
 
 def offered_services(
@@ -41,12 +42,13 @@ def offered_services(
     }
     parts = {kind.name: (part_name(loaded.id, kind), kind) for kind in loaded.parts}
     records = Records(store, loaded.layouts, search)
+    workers = Workers(loaded.id, loaded.title, loaded.workers, kpi.workers)
 
     def said_to_it(agent_id: str) -> Mapping[str, Any]:
         own: Mapping[str, Any] = said(agent_id).get(loaded.id, {})
         return own
 
-    return ApplicationServices(records, metrics, parts, store, models, ledger, call or _no_other, said_to_it)
+    return ApplicationServices(records, metrics, parts, store, models, ledger, call or _no_other, said_to_it, workers)
 
 
 async def _no_other(application: str, *_: object) -> None:

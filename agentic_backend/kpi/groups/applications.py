@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from agentic_backend.kpi.groups.worker_processes import WorkerMetrics
 from agentic_backend.kpi.registry import OTHERS, MetricsRegistry, Together
 
 _SERIES_AT_MOST = 100
@@ -20,6 +21,7 @@ class ApplicationMetrics:
         self._failures = metrics.counter(
             "chat_application_failures", "Calls of applications that failed.", "application"
         )
+        self.workers = WorkerMetrics(metrics)
 
     def up(self, application: str, *, is_up: bool) -> None:
         self._up.labels(application).set(int(is_up))

@@ -1,0 +1,1 @@
+"""Worker processes: code of applications that needs a processor for long, in processes of its own."""

@@ -112,7 +112,7 @@ async def open_app(
     policies = load_policies(settings, agents.chat_profiles, module_names(file_of_modules))
     specs = read_modules(file_of_modules, agents.known_ids, policies.modules_on)
     kpi = Kpi()
-    kpi.models.configured(lambda: models.request_names)
+    kpi.models.configured(lambda: models.request_names | models.embeddings.request_names)
     kpi.agents.catalog(lambda: len(agents.problems), lambda: agents.sources.file_hash)
     log_tail = LogTail(settings.log.packages, [*secrets_in(settings.model_dump()), *agents.secrets])
     async with AsyncExitStack() as stack:

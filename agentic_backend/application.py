@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.agents.parts import PartKind, V
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.application_services import ApplicationServices, Purpose
@@ -26,6 +27,9 @@ from agentic_backend.errors import (
     LimitReached,
     MessageTooLarge,
     ModelError,
+    ModelNotFound,
+    ModelQuota,
+    ModelRefusedKey,
     ModelTimeout,
     NotFound,
     RateLimited,
@@ -42,6 +46,7 @@ from agentic_backend.policy.hook_result import (
     Modifications,
     blocked,
 )
+from agentic_backend.policy.usage.embedding import Embedded, EmbeddingEstimate
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import Value, absent
@@ -66,6 +71,8 @@ __all__ = [
     "Command",
     "ContentFiltered",
     "ContextTooLong",
+    "Embedded",
+    "EmbeddingEstimate",
     "Extraction",
     "Forbidden",
     "Found",
@@ -79,6 +86,9 @@ __all__ = [
     "MessageTooLarge",
     "Metric",
     "ModelError",
+    "ModelNotFound",
+    "ModelQuota",
+    "ModelRefusedKey",
     "ModelTimeout",
     "Modifications",
     "NotFound",
@@ -101,6 +111,7 @@ __all__ = [
     "Value",
     "Words",
     "Worker",
+    "WorkerEmbedder",
     "absent",
     "application_of",
     "blocked",
@@ -283,6 +294,10 @@ class Application:
         """Its processes for code that needs a processor for long."""
         return ()
 
+    def embedder(self) -> WorkerEmbedder | None:
+        """Its own embedding model, which `embed` uses where the settings have no `default` one."""
+        return None
+
     def records_of(self, kind: Kind[R]) -> RecordsOfKind[R]:
         """Its stored records of this kind, which `records` has. Raises ApplicationUnavailable before `start`."""
         return self._services().records.of(kind)
@@ -306,6 +321,33 @@ class Application:
         BudgetExceeded, AgentUnavailable if there is no such model, and the errors of models, such as ModelTimeout.
         """
         return await self._services().ask_model(system, text, user=user, model=model, purpose=purpose)
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        user: User | None = None,
+        model: str | None = None,
+        kind: Literal["query", "document"] = "document",
+    ) -> Embedded:
+        """A vector for each text, by an embedding model of the settings, or by the application's `embedder`.
+
+        `model` is a name in the settings, or the embedder's model; without it, that is `default` of the settings, and
+        where there is none, the embedder. `kind` says whether texts are looked for or found. Up to 2,000 texts with
+        4,000,000 characters; they go in batches, each of which is a call in the usage with the purpose `embedding`.
+        `user` pays, as for `ask_model`.
+
+        Raises BudgetExceeded, AgentUnavailable if there is no such model, ContextTooLong if a text is, the errors of
+        models, ApplicationUnavailable of a worker, and ValueError for what are no texts. All vectors come, or none.
+        """
+        return await self._services().embed(texts, user=user, model=model, kind=kind)
+
+    async def estimate_embedding(self, texts: Sequence[str], *, model: str | None = None) -> EmbeddingEstimate:
+        """How many tokens and calls it would take to embed so many texts, and what they would cost, if known.
+
+        The tokens are estimated, at four bytes each. Raises AgentUnavailable, ContextTooLong and ValueError as `embed`.
+        """
+        return await self._services().estimate_embedding(texts, model)
 
     async def in_worker(self, worker: str, method: str, /, *arguments: object, timeout_s: float = 30) -> Any:
         """What a method of the value that this worker has made answers to the arguments, in the worker's process.

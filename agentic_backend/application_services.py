@@ -7,14 +7,16 @@ from typing import Any, Literal, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.models.chat_models import DEFAULT, ChatModels
+from agentic_backend.agents.models.embedder import Embedder, Kind
 from agentic_backend.agents.models.provider_failures import typed_failure
 from agentic_backend.agents.parts import PartKind, V, emit_custom_part
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError
+from agentic_backend.errors import AgenticError, AgentUnavailable
 from agentic_backend.kpi.groups.applications import Measure
 from agentic_backend.policy.hooks.module_services import current_payer
+from agentic_backend.policy.usage.embedding import Embedded, Embedding, EmbeddingEstimate
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, may_pay
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.records.records import Records
@@ -54,10 +56,11 @@ class ApplicationServices:
         call: CallOfAnother,
         said: Callable[[str], Mapping[str, Any]],
         workers: Workers,
+        embedder: Embedder | None = None,
     ) -> None:
         """`metrics` are what measures them, by name; `parts` are its kinds by name, each with what clients know it
         by; `call` makes a call of another application (Application.call); `said` is what an agent's entry says to it;
-        `workers` are its own.
+        `workers` are its own, and the `embedder` is what embeds where the settings have no model.
         """
         self.call = call
         self.said = said
@@ -68,6 +71,8 @@ class ApplicationServices:
         self._store = store
         self._models = models
         self._ledger = ledger
+        self._embedding = Embedding(ledger)
+        self._embedder = embedder
 
     async def ask_model(self, system: str, text: str, *, user: User | None, model: str | None, purpose: Purpose) -> str:
         """See Application.ask_model."""
@@ -86,6 +91,24 @@ class ApplicationServices:
             # Each provider raises its own errors.
             raise typed_failure(error) from None
         return str(answer.text)
+
+    async def embed(self, texts: Sequence[str], *, user: User | None, model: str | None, kind: Kind) -> Embedded:
+        """See Application.embed."""
+        return await self._embedding.embed(self._embedder_of(model), texts, _payer(user), kind)
+
+    async def estimate_embedding(self, texts: Sequence[str], model: str | None) -> EmbeddingEstimate:
+        """See Application.estimate_embedding."""
+        return await self._embedding.estimate(self._embedder_of(model), texts)
+
+    def _embedder_of(self, model: str | None) -> Embedder:
+        found = self._models.embeddings.models.get(model or DEFAULT)
+        if found is not None:
+            return found
+        own = self._embedder
+        if own is not None and model in (None, own.model):
+            return own
+        told = "No embedding model is configured." if model is None else f"There is no embedding model '{model}'."
+        raise AgentUnavailable(told, retryable=False)
 
     async def in_worker(self, worker: str, method: str, arguments: Sequence[object], timeout_s: float) -> Any:
         """See Application.in_worker."""

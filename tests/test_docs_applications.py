@@ -15,7 +15,7 @@ from support.rest_client import plain_http
 from support.running_server import FAST, running_server
 
 from agentic_backend.hosting.loading import GROUP
-from agentic_backend.testing import open_application
+from agentic_backend.testing import ScriptedEmbeddings, open_application
 
 PAGE = DOCS / "applications.md"
 BLOCKS = {
@@ -29,7 +29,15 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No other test finds the module: a server also looks for modules beside its catalog, to its end."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    for name in ("house_words", "house_notes", "house_library", "sketches", "house_board", "house_ranks"):
+    for name in (
+        "house_words",
+        "house_notes",
+        "house_library",
+        "sketches",
+        "house_board",
+        "house_ranks",
+        "house_meanings",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -114,6 +122,19 @@ async def test_its_texts_are_ranked_in_a_process_as_the_page_says(
     async with open_application(ranks) as opened, opened.client("ann") as ann:
         asked = {"query": "the sea", "texts": ["a wood", "the sea shore", "the house"]}
         assert (await ann.post("/ranks", json=asked)).json() == {"texts": ["the sea shore", "the house"]}
+
+
+async def test_its_own_model_embeds_until_another_is_set_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [source] = [each for each in BLOCKS["python"] if "class HouseMeanings" in each]
+    written(source, tmp_path, monkeypatch, "house_meanings")
+    meanings = importlib.import_module("house_meanings").HouseMeanings
+    asked = {"query": "a boat", "texts": ["two trees", "the boat", "zzz"]}
+    for embeddings, model in ((None, "letters-1"), (ScriptedEmbeddings(), "ScriptedEmbeddings")):
+        async with open_application(meanings, embeddings=embeddings) as opened, opened.client("ann") as ann:
+            found = (await ann.post("/nearest", json=asked)).json()
+        assert found["text"] == "the boat" and model in found["model"]
 
 
 def test_the_entry_point_is_the_one_that_is_read() -> None:

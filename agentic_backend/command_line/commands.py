@@ -204,7 +204,11 @@ def _models_of(configuration: Configuration) -> ChatModels:
     """The models of the settings, the catalog's entries and the policies; logs what can't be built."""
     settings = configuration.settings
     models = load_models(
-        settings.models, settings.openai_model, configuration.models, fast_streams=settings.fast_streams
+        settings.models,
+        settings.openai_model,
+        configuration.models,
+        fast_streams=settings.fast_streams,
+        embeddings=settings.embeddings,
     )
     for problem in models.problems:
         log.error("model problem", extra={"problem": problem})

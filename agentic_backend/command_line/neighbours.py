@@ -13,7 +13,7 @@ from typing import Literal
 
 from agentic_backend.agents.agent_factory import secrets_among
 from agentic_backend.agents.models.chat_models import ChatModels
-from agentic_backend.agents.models.model_check import check_model
+from agentic_backend.agents.models.model_check import check_embedding, check_model
 from agentic_backend.apis.api_check import check_api
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.settings import Settings
@@ -86,6 +86,8 @@ def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float
     yield _realm(settings, limit_s)
     for name in sorted({*settings.models, *configuration.models} - models.missing(configuration.models)):
         yield _Neighbour("model", name, partial(check_model, name, models.get(name)))
+    for name, embedding in sorted(models.embeddings.models.items()):
+        yield _Neighbour("embedding", name, partial(check_embedding, name, embedding))
     named = _named_tools(configuration)
     for server_id, server in sorted(settings.mcp_servers.items()):
         yield _mcp_server(server_id, server, named[server_id], limit_s)

@@ -34,6 +34,7 @@ from agentic_backend.config.topics.apis import ApiSettings
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.topics.chat_profiles import ChatProfilesSettings
 from agentic_backend.config.topics.database_agents import DatabaseAgentsSettings
+from agentic_backend.config.topics.embeddings import EmbeddingSettings
 from agentic_backend.config.topics.limits import WITH_USERS, LimitsSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.config.topics.observability import HealthSettings, TracingSettings
@@ -306,6 +307,11 @@ class Settings(Section):
     openai_model: str = Field("gpt-5.4-mini", min_length=1, description="The OpenAI model that a model `auto` takes.")
     models: dict[ModelName, ModelSettings] = Field(
         {}, validate_default=True, description="Chat models by name; `default` is always there."
+    )
+    embeddings: dict[ModelName, EmbeddingSettings] = Field(
+        {},
+        description="Embedding models by name, for applications; `default` takes the place of those that applications "
+        "bring.",
     )
     fast_streams: bool = Field(
         True,

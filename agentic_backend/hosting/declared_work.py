@@ -1,15 +1,16 @@
-"""The hooks, the chores and the workers that an application declares, checked."""
+"""The hooks, the chores, the workers and the embedder that an application declares, checked."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from agentic_backend.agents.code.class_path import ClassPathError
+from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.application import Chore, Hook
-from agentic_backend.hosting.declarations import first_broken, is_name, listed
+from agentic_backend.hosting.declarations import first_broken, is_name, is_title, listed
 from agentic_backend.hosting.declared_calls import is_async_method, is_number, line_of
 from agentic_backend.policy.hook_context import Point
-from agentic_backend.worker_processes.worker import Worker, rules_of
+from agentic_backend.worker_processes.worker import LONGEST_CALL_S, Worker, is_time, rules_of
 
 _MOST, _MOST_WORKERS = 50, 8
 _LONGEST_HOOK_S, _LONGEST_CHORE_S, _LONGEST_REST_S = 60, 50, 86_400
@@ -97,6 +98,26 @@ def declared_workers(workers: object) -> Sequence[Worker]:
         if (rule := first_broken(rules)) is not None:
             raise ClassPathError(f"the worker {worker.name!r}: {rule}")
     return found
+
+
+def declared_embedder(embedder: object, workers: Sequence[Worker]) -> WorkerEmbedder | None:
+    """What `Application.embedder` has answered, beside its workers. Raises ClassPathError."""
+    if embedder is None:
+        return None
+    if type(embedder) is not WorkerEmbedder:
+        raise ClassPathError("'embedder' has to answer a WorkerEmbedder, or None")
+    rules = {
+        "the model has to be a text of at most 100 characters, all of which are seen": is_title(embedder.model),
+        "there is no such worker": any(worker.name == embedder.worker for worker in workers),
+        "the method has to be a name": type(embedder.method) is str and embedder.method.isidentifier(),
+        "batch_texts has to be from 1 to 512": type(embedder.batch_texts) is int and 1 <= embedder.batch_texts <= 512,
+        "batch_characters has to be from 1000 to 1000000": type(embedder.batch_characters) is int
+        and 1_000 <= embedder.batch_characters <= 1_000_000,
+        f"timeout_s has to be more than 0 and at most {LONGEST_CALL_S}": is_time(embedder.timeout_s, LONGEST_CALL_S),
+    }
+    if (rule := first_broken(rules)) is not None:
+        raise ClassPathError(f"the embedder {embedder.model!r}: {rule}")
+    return embedder
 
 
 def _listed(what: str, found: object, kind: type[Work]) -> Sequence[Work]:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from agentic_backend.agents.catalog.catalog import AgentTuning, ApplicationKeys
 from agentic_backend.agents.code.class_path import ClassPathError, authors_code, resolve
+from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.agents.parts import PartKind
 from agentic_backend.application import Application, ApplicationSettings, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
@@ -34,6 +35,7 @@ from agentic_backend.hosting.declared_work import (
     DeclaredChore,
     DeclaredHook,
     declared_chores,
+    declared_embedder,
     declared_hooks,
     declared_workers,
 )
@@ -79,6 +81,7 @@ class LoadedApplication:
     panels: Sequence[DeclaredPanel]
     commands: Sequence[DeclaredCommand]
     workers: Sequence[Worker]
+    embedder: WorkerEmbedder | None
     tuning: type[ApplicationSettings] | None
     """The model of its key in the `tuning` of agents."""
 
@@ -198,7 +201,7 @@ def _loaded(
         openapi = _openapi(target, application_id, title, version, calls, parts)
         catalog = _catalog(target)
         hooks, chores, commands = application.hooks(), application.chores(), application.commands()
-        workers = application.workers()
+        workers = declared_workers(application.workers())
         return LoadedApplication(
             class_path=entry.class_path,
             id=application_id,
@@ -216,7 +219,8 @@ def _loaded(
             parts=parts,
             panels=declared_panels(application_id, target, parts),
             commands=declared_commands(commands),
-            workers=declared_workers(workers),
+            workers=workers,
+            embedder=declared_embedder(application.embedder(), workers),
             tuning=_tuning(target, application_id),
         )
 

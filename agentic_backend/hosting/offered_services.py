@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentic_backend.agents.models.chat_models import ChatModels
+from agentic_backend.agents.models.worker_embedder import EmbeddingInWorker
 from agentic_backend.application_services import ApplicationServices, CallOfAnother, Measured
 from agentic_backend.errors import ApplicationUnavailable
 from agentic_backend.hosting.declared_parts import part_name
@@ -48,7 +49,10 @@ def offered_services(
         own: Mapping[str, Any] = said(agent_id).get(loaded.id, {})
         return own
 
-    return ApplicationServices(records, metrics, parts, store, models, ledger, call or _no_other, said_to_it, workers)
+    embedder = None if loaded.embedder is None else EmbeddingInWorker(loaded.embedder, workers.call)
+    return ApplicationServices(
+        records, metrics, parts, store, models, ledger, call or _no_other, said_to_it, workers, embedder
+    )
 
 
 async def _no_other(application: str, *_: object) -> None:

@@ -11,6 +11,7 @@ from agentic_backend.testing.network import NetworkBlocked, blocked_network
 from agentic_backend.testing.opened_agent import OpenedAgent, open_agent, run_agent
 from agentic_backend.testing.opened_application import OpenedApplication, open_application
 from agentic_backend.testing.recorded_model import NotRecorded, RecordedModel
+from agentic_backend.testing.scripted_embeddings import ScriptedEmbeddings
 from agentic_backend.testing.scripted_model import Call, ModelAsk, ScriptedModel, Turn, call
 from agentic_backend.testing.served_catalog import ApplicationProblems, CatalogProblems
 
@@ -31,6 +32,7 @@ __all__ = [
     "RecordedModel",
     "Reject",
     "ScriptEnded",
+    "ScriptedEmbeddings",
     "ScriptedModel",
     "ToolUse",
     "Turn",

@@ -11,13 +11,16 @@ from types import ModuleType
 from typing import Any
 
 import yaml
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import DEFAULT, ChatModels, load_models
+from agentic_backend.agents.models.embedding_models import EmbeddingModel, EmbeddingModels
 from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 from agentic_backend.config.loading import default_catalog, load_chat_profiles, load_settings
 from agentic_backend.config.settings import Settings
+from agentic_backend.config.topics.embeddings import EmbeddingSettings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.hosting.loading import Applications, load_applications
 
@@ -69,7 +72,11 @@ def served_catalog(
 
 
 def served_application(
-    class_path: str, settings: Mapping[str, Any], directory: Path, store: str | None
+    class_path: str,
+    settings: Mapping[str, Any],
+    directory: Path,
+    store: str | None,
+    embeddings: Embeddings | None = None,
 ) -> ServedCatalog:
     """An application as a server would serve it, with its own agents. Raises ApplicationProblems."""
     entry = {"class_path": class_path, "settings": dict(settings)}
@@ -89,7 +96,13 @@ def served_application(
     if agents.problems:
         raise ApplicationProblems("\n".join(map(str, agents.problems)))
     names = {DEFAULT, *read.models, *(name for agent in agents.served() for name in agent.models)}
-    return ServedCatalog(read, agents, _models(read, names, None, {}), "", applications)
+    models = _models(read, names, None, {})
+    if embeddings is not None:
+        if not isinstance(embeddings, Embeddings):
+            raise TypeError(f"expected embeddings such as ScriptedEmbeddings(), found {embeddings!r}")
+        scripted = EmbeddingSettings(class_path=f"{type(embeddings).__module__}:{type(embeddings).__name__}")
+        models.embeddings = EmbeddingModels({DEFAULT: EmbeddingModel(embeddings, scripted)})
+    return ServedCatalog(read, agents, models, "", applications)
 
 
 def _settings(given: Path | Mapping[str, Any] | None, directory: Path) -> Settings:

@@ -307,8 +307,9 @@ def test_the_shipped_file_shows_every_setting_with_its_default() -> None:
 
     shown = yaml.safe_load(path.read_text())
     settings = [key.replace("<name>", "default") for key, _ in documented_settings()]
-    # There is no MCP server, no API and no budget by default: comments show their settings (see test_settings_mcp).
-    settings = [key for key in settings if not key.startswith(("mcp_servers.", "apis.", "budgets."))]
+    # There is no MCP server, no API, no embedding model and no budget by default: comments show their settings (see
+    # test_settings_mcp).
+    settings = [key for key in settings if not key.startswith(("mcp_servers.", "apis.", "embeddings.", "budgets."))]
     assert [key for key in settings if not has(shown, key.split("."))] == []
 
 

@@ -10,6 +10,7 @@ import yaml
 from agentic_backend.config.loading import documented_settings, load_settings
 from agentic_backend.config.settings import Settings
 from agentic_backend.config.topics.apis import ApiSettings
+from agentic_backend.config.topics.embeddings import EmbeddingSettings
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.config.yaml.located_yaml import ConfigError
 
@@ -106,6 +107,36 @@ def test_the_example_of_an_api_in_the_shipped_file_shows_every_setting() -> None
     assert api == ApiSettings(document="crm.json", base_url="https://crm.example.org/v1")
     assert (name, set(shown)) == ("crm", {key.split(".")[2] for key, _ in documented_settings() if "apis." in key})
     assert Settings().apis == {}
+
+
+def test_the_example_of_an_embedding_model_in_the_shipped_file_shows_every_setting() -> None:
+    lines = SHIPPED.read_text().splitlines()
+    start = lines.index(next(line for line in lines if line.startswith("embeddings:")))
+    example = [re.sub("^  # ", "", line) for line in lines[start + 1 : start + 7]]
+    [[name, shown]] = yaml.safe_load("\n".join(example)).items()
+    embedding = EmbeddingSettings.model_validate(shown)
+    assert embedding == EmbeddingSettings(model="openai:text-embedding-3-small", options={"dimensions": 512})
+    documented = {key.split(".")[2] for key, _ in documented_settings() if "embeddings." in key}
+    assert (name, {*shown, "class_path"}) == ("default", documented)
+    assert Settings().embeddings == {}
+
+
+@pytest.mark.parametrize(
+    ("embedding", "problem"),
+    [
+        ({}, "embeddings.mine.model: one of 'model' and 'class_path' is needed"),
+        ({"model": "openai:x", "class_path": "a:B"}, "one of 'model' and 'class_path' is needed"),
+        ({"model": "auto"}, "embeddings.mine.model: expected a model such as"),
+        ({"class_path": "a"}, "embeddings.mine.class_path: expected a path such as"),
+        ({"model": "openai:x", "batch_texts": 0}, "embeddings.mine.batch_texts"),
+    ],
+)
+def test_a_mistake_in_an_embedding_model_is_told(tmp_path: Path, embedding: dict[str, object], problem: str) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(yaml.safe_dump({"embeddings": {"mine": embedding}}))
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path, {})
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,9 @@ async def running_server(
         shipped=applications.catalogs,
         keys=applications.keys,
     )
-    models = load_models(loaded.models, loaded.openai_model, fast_streams=loaded.fast_streams)
+    models = load_models(
+        loaded.models, loaded.openai_model, fast_streams=loaded.fast_streams, embeddings=loaded.embeddings
+    )
     async with running(loaded, manager, models, bound, applications=applications) as addresses:
         assert addresses.internal is not None
         yield RunningServer(addresses.public, addresses.internal, data)

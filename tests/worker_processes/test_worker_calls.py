@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from support.further_cases import further
 from support.processes import children, is_there, runs
 from support.worker_code import PATH
 
@@ -355,7 +356,7 @@ def quick_rests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("quick_rests")
-@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.further)])
+@pytest.mark.parametrize("times", [5, further(100)])
 async def test_killed_in_mid_call_again_and_again_it_comes_back(times: int) -> None:
     async with opened() as worker:
         for _ in range(times):

@@ -1,1 +1,1 @@
-"""Chat models: built, prepared, read within bounds, retried, and their failures told apart."""
+"""Chat and embedding models: built, prepared, read within bounds, retried, and their failures told apart."""

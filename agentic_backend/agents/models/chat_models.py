@@ -8,12 +8,14 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
+from agentic_backend.agents.models.embedding_models import EmbeddingModels, build_embedding
 from agentic_backend.agents.models.prepared_calls import with_prepared_calls
 from agentic_backend.agents.models.provider_responses import bounded_clients, read_in_linear_time
 from agentic_backend.agents.models.stream_retry import with_stream_retry
 from agentic_backend.agents.models.streamed_refusals import with_streamed_refusals
 from agentic_backend.agents.provider_streams.fast_streams import with_fast_streams
 from agentic_backend.config.settings import ModelSettings
+from agentic_backend.config.topics.embeddings import EmbeddingSettings
 from agentic_backend.disclosure.exception_detail import text_of
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.errors import AgentUnavailable
@@ -30,9 +32,15 @@ class ChatModels:
     """Shared by all agents. A model never changes; a reload of the catalog may add some."""
 
     def __init__(
-        self, models: Mapping[str, BaseChatModel], problems: Sequence[str] = (), secrets: Collection[str] = ()
+        self,
+        models: Mapping[str, BaseChatModel],
+        problems: Sequence[str] = (),
+        secrets: Collection[str] = (),
+        embeddings: EmbeddingModels | None = None,
     ) -> None:
         self._models = models
+        self.embeddings = embeddings or EmbeddingModels()
+        """The embedding models of the settings, which stand beside them."""
         self.request_names = _request_names(models)
         """The models' names as their providers are asked for them."""
         self.secrets = secrets
@@ -64,7 +72,12 @@ def _request_names(models: Mapping[str, BaseChatModel]) -> frozenset[str]:
 
 
 def load_models(
-    named: Mapping[str, ModelSettings], openai_model: str, also: Collection[str] = (), *, fast_streams: bool = True
+    named: Mapping[str, ModelSettings],
+    openai_model: str,
+    also: Collection[str] = (),
+    *,
+    fast_streams: bool = True,
+    embeddings: Mapping[str, EmbeddingSettings] | None = None,
 ) -> ChatModels:
     """Build the `named` models of the settings, and the models in `also` of catalog entries, as `provider:model`.
 
@@ -84,7 +97,23 @@ def load_models(
             models[wanted] = build_model(ModelSettings(model=wanted), openai_model, fast_streams=fast_streams)
         except ModelUnavailable as error:
             problems.append(str(error))
-    return ChatModels(models, problems, secrets_in({name: settings.options for name, settings in named.items()}))
+    options = {name: settings.options for name, settings in named.items()}
+    secrets = secrets_in(
+        {"models": options, "embeddings": {name: one.options for name, one in (embeddings or {}).items()}}
+    )
+    return ChatModels(models, problems, secrets, load_embeddings(embeddings or {}))
+
+
+def load_embeddings(named: Mapping[str, EmbeddingSettings]) -> EmbeddingModels:
+    """Build the embedding models of the settings. Raises ModelUnavailable if one can't be built."""
+    models = {}
+    for name, settings in named.items():
+        try:
+            models[name] = build_embedding(settings)
+        except Exception as error:
+            told = f"the model '{settings.model or settings.class_path}' can't be built: {_reason(error)}"
+            raise ModelUnavailable(f"embeddings.{name}: {told}") from error
+    return EmbeddingModels(models)
 
 
 def build_model(settings: ModelSettings, openai_model: str, *, fast_streams: bool = True) -> BaseChatModel:

@@ -1,4 +1,4 @@
-"""Checks a chat model by the cheapest real call that proves its key and its name.
+"""Checks a model by the cheapest real call that proves its key and its name.
 
 Where the provider's client can look a model up, that is free and all. Otherwise a short question is asked, and its
 answer is cut at the first token: that costs a few tokens.
@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 
+from agentic_backend.agents.models.embedder import EmbeddingFailed
+from agentic_backend.agents.models.embedding_models import EmbeddingModel
 from agentic_backend.agents.models.provider_failures import typed_failure
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.errors import AgenticError, ModelNotFound, ModelRefusedKey
@@ -36,8 +38,18 @@ async def check_model(name: str, model: BaseChatModel) -> str:
         # Each provider raises its own errors.
         failure = error if isinstance(error, AgenticError) else typed_failure(error, known_as)
         told = f"{failure.content} {summary_of(error)}" if system_words_of(error) else failure.content
-        raise CheckFailed(told, _change(name, failure)) from error
+        setting = f"the model {name!r} of the catalog" if ":" in name else f"models.{name}"
+        raise CheckFailed(told, _change(setting, failure)) from error
     return f"{known_as} has answered a call, which costs a few tokens"
+
+
+async def check_embedding(name: str, model: EmbeddingModel) -> str:
+    """What was found of an embedding model of the settings, in words. Raises CheckFailed."""
+    try:
+        made = await model.embed([_QUESTION], "query")
+    except EmbeddingFailed as failed:
+        raise CheckFailed(failed.error.content, _change(f"embeddings.{name}", failed.error)) from failed
+    return f"{model.model} makes vectors of {len(made.vectors[0])} numbers; a call costs a token"
 
 
 async def _is_looked_up(model: BaseChatModel, known_as: str) -> bool:
@@ -56,8 +68,7 @@ async def _is_looked_up(model: BaseChatModel, known_as: str) -> bool:
     return True
 
 
-def _change(name: str, failure: AgenticError) -> str:
-    setting = f"the model {name!r} of the catalog" if ":" in name else f"models.{name}"
+def _change(setting: str, failure: AgenticError) -> str:
     if isinstance(failure, ModelRefusedKey):
         return f"set the key that {setting} needs"
     if isinstance(failure, ModelNotFound):

@@ -125,14 +125,14 @@ class _Report:
         return any(part in name for name in self.classes for part in parts)
 
 
-def typed_failure(error: BaseException, model: str = "") -> AgenticError:
-    """The typed error for the exception of a call of `model`, in words that say what to do."""
+def typed_failure(error: BaseException, model: str = "", *, kind: str = "language model") -> AgenticError:
+    """The typed error for the exception of a call of `model`, in words that say what to do; `kind` says what it is."""
     report = _report_of(error)
     named = f" '{model[:_LONGEST_NAME]}'" if model else ""
-    kind = _kind_of(error, report)
-    if kind is ModelError:
-        return _unnamed(report, named)
-    return kind(_WORDS[kind].format(model=f"language model{named}"))
+    cause = _kind_of(error, report)
+    if cause is ModelError:
+        return _unnamed(report, f"{kind}{named}", is_named=bool(named))
+    return cause(_WORDS[cause].format(model=f"{kind}{named}"))
 
 
 def failure_type(error: BaseException) -> str:
@@ -253,8 +253,8 @@ def _unnamed_type(report: _Report) -> str:
     return "request_refused" if report.status < 500 else "server_error"
 
 
-def _unnamed(report: _Report, named: str) -> ModelError:
-    model, found = f"language model{named}", _unnamed_type(report)
+def _unnamed(report: _Report, model: str, *, is_named: bool) -> ModelError:
+    found = _unnamed_type(report)
     if found == "rate_limited":
         wait_s = report.retry_after_s
         when = f"in {math.ceil(wait_s)} seconds" if wait_s else "in a moment"
@@ -264,7 +264,7 @@ def _unnamed(report: _Report, named: str) -> ModelError:
     if found == "request_refused":
         content = f"The provider of the {model} refused the request with status {report.status}."
         return ModelError(content, retryable=report.status in _PASSING_STATUSES)
-    return ModelError(f"The {model} failed; try again in a moment." if named else None)
+    return ModelError(f"The {model} failed; try again in a moment." if is_named else None)
 
 
 def _report_of(error: BaseException) -> _Report:

@@ -51,7 +51,7 @@ _PROVIDERS = {
 }
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 _CALL = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
-_CHAT = "chat"
+_CHAT, _EMBEDDINGS = "chat", "embeddings"
 
 
 def provider_named(name: str) -> str:
@@ -66,7 +66,7 @@ class ModelMetrics:
         """Gives the names of the models that have a label value of their own."""
         self._duration = metrics.histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Calls of chat models.",
+            "Calls of models.",
             *_CALL,
             "error_type",
             buckets=GEN_AI_SECONDS,
@@ -79,7 +79,7 @@ class ModelMetrics:
         )
         self._tokens = metrics.histogram(
             "gen_ai_client_token_usage",
-            "Tokens that a call of a chat model used.",
+            "Tokens that a call of a model used.",
             *_CALL,
             "gen_ai_token_type",
             buckets=_TOKENS,
@@ -89,7 +89,7 @@ class ModelMetrics:
             "chat_oldest_model_call_seconds", "For how long the oldest of these has run.", together="max"
         )
         self._cost = metrics.counter(
-            "chat_model_cost", "What calls of chat models have cost.", "model", "currency", "estimated"
+            "chat_model_cost", "What calls of models have cost.", "model", "currency", "estimated"
         )
         self._usage_lost = metrics.counter("chat_usage_lost", "Records of the usage of models that were lost.")
 
@@ -110,6 +110,7 @@ class ModelMetrics:
         first_chunk_s: float | None,
         tokens: tuple[int, ...] | None,
         error: str,
+        is_embedding: bool = False,
     ) -> None:
         """A call has ended, or its run goes on without it.
 
@@ -118,7 +119,8 @@ class ModelMetrics:
         or empty.
         """
         error = error if not error or error in ERROR_TYPES else OTHER
-        call = (_CHAT, provider_named(provider), requested if requested in self._requested() else OTHER)
+        operation = _EMBEDDINGS if is_embedding else _CHAT
+        call = (operation, provider_named(provider), requested if requested in self._requested() else OTHER)
         self._duration.labels(*call, error).observe(duration_s)
         if first_chunk_s is not None:
             self._first_chunk.labels(*call).observe(first_chunk_s)

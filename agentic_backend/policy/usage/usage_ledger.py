@@ -30,7 +30,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.kpi import Kpi
 from agentic_backend.policy.prompt.token_counts import TokenCounts, tokens_of_bytes
 from agentic_backend.policy.usage.budgets import Budgets
-from agentic_backend.policy.usage.prices import Prices
+from agentic_backend.policy.usage.prices import Cost, Prices
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.trail import Purpose, TrailRecord, UsageRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord
@@ -102,7 +102,8 @@ class UsageLedger:
         group = self.budgets.paying_group(payer.groups)
         if not self.budgets.limit(payer.user_id, group):
             return
-        tokens = CallTokens(self._input_of(asked), asked.most_output or OUTPUT_TOKENS)
+        most = OUTPUT_TOKENS if asked.most_output is None else asked.most_output
+        tokens = CallTokens(self._input_of(asked), most)
         cost = self.prices.cost(model, tokens, self._store.now().date())
         self.budgets.reserve(call_id, payer.user_id, group, asked, cost, must=must)
 
@@ -173,6 +174,15 @@ class UsageLedger:
             self._kpi.models.usage_lost(lost)
         if self._waiting and self._storing is None:
             self._storing = asyncio.create_task(self._store_all(), context=Context())
+
+    def count(self, call: ModelCall, payer: Payer) -> None:
+        """Record a call that has ended, and count it in the metrics."""
+        self.keep([self.record_of(call, payer)])
+        count_call(self._kpi, call)
+
+    def cost(self, model: str, tokens: CallTokens) -> Cost | None:
+        """What a call of the model would cost today; None if no price holds."""
+        return self.prices.cost(model, tokens, self._store.now().date())
 
     async def ask(
         self, model: BaseChatModel, messages: Sequence[BaseMessage], payer: Payer, purpose: Purpose
@@ -246,4 +256,5 @@ def count_call(kpi: Kpi, call: ModelCall) -> None:
         first_chunk_s=call.first_chunk_s,
         tokens=call.tokens,
         error=call.error,
+        is_embedding=call.purpose == "embedding",
     )

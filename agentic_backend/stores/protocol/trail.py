@@ -18,7 +18,9 @@ from agentic_backend.stores.cursors import cursor_at, place_of
 Rating = Literal["up", "down"]
 
 
-Purpose = Literal["answer", "title", "summary", "module", "internal", "application", "rerank", "judge", "grounding"]
+Purpose = Literal[
+    "answer", "title", "summary", "module", "internal", "application", "rerank", "judge", "grounding", "embedding"
+]
 """What a model is called for; `internal` are calls whose text nobody sees, and those behind it an application's."""
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from array import array
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -47,6 +49,11 @@ class ModelServer:
     received: list[Received] = field(default_factory=list)
     listed: set[str] | None = None
     """The models that can be looked up; None if the server has no such route."""
+    embed: Callable[[list[str]], Reply | list[list[float]] | str] = lambda texts: [[len(text), 1.0] for text in texts]
+    """Maps texts to a refusal, to their vectors, or to a whole body."""
+    embedded: list[dict[str, Any]] = field(default_factory=list)
+    """The bodies of what was asked for vectors."""
+    tells_usage: bool = True
     cut: int = 0
     """The number of streams that the client did not read to the end."""
 
@@ -60,6 +67,30 @@ class ModelServer:
         if self.listed is None or name not in self.listed:
             return JSONResponse({"error": {"message": "not found", "code": "model_not_found"}}, 404, _CLOSE)
         return JSONResponse({"id": name, "object": "model", "created": 0, "owned_by": "tests"}, headers=_CLOSE)
+
+    async def answer_embedding(self, request: Request) -> Response:
+        """OpenAI's embeddings."""
+        body = await request.json()
+        self.embedded.append(body)
+        texts = body["input"]
+        found = self.embed(texts)
+        if isinstance(found, Reply):
+            await asyncio.sleep(found.late_s)
+            if found.cut_after == 0:
+                request.scope["state"]["abort"]()
+            told = f"Refused {request.headers.get('authorization')}: {texts[0]}"
+            refusal = found.refusal or {"error": {"message": told, "type": "test"}}
+            return JSONResponse(refusal, found.status, _CLOSE | found.headers)
+        if isinstance(found, str):
+            return Response(found, headers=_CLOSE, media_type="application/json")
+        data = [
+            {"object": "embedding", "index": place, "embedding": _encoded(vector, body.get("encoding_format"))}
+            for place, vector in enumerate(found)
+        ]
+        answer: dict[str, Any] = {"object": "list", "data": data, "model": body["model"]}
+        if self.tells_usage:
+            answer["usage"] = {"prompt_tokens": len(texts) * 3, "total_tokens": len(texts) * 3}
+        return JSONResponse(answer, headers=_CLOSE)
 
     async def answer(self, dialect: Dialect, request: Request) -> Response:
         body = await request.json()
@@ -80,6 +111,10 @@ class ModelServer:
         if body.get("stream"):
             return _Streamed(self, reply, dialect)
         return JSONResponse(dialect.whole(reply), headers=_CLOSE)
+
+
+def _encoded(vector: list[float], form: str | None) -> str | list[float]:
+    return b64encode(array("f", vector).tobytes()).decode() if form == "base64" else vector
 
 
 class _Streamed(StreamingResponse):
@@ -121,6 +156,7 @@ async def model_server() -> AsyncIterator[ModelServer]:
     dialects: list[Dialect] = [Completions(), Responses(), Messages()]
     routes = [Route(dialect.path, partial(server.answer, dialect), methods=["POST"]) for dialect in dialects]
     routes.append(Route("/v1/models/{name}", server.look_up))
+    routes.append(Route("/v1/embeddings", server.answer_embedding, methods=["POST"]))
     listener = Listener(Starlette(routes=routes), bound, LimitsSettings())
     # An answer that hangs never ends by itself: it is given this time, in seconds.
     listener.config.timeout_graceful_shutdown = 1

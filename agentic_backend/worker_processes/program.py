@@ -56,7 +56,7 @@ def _keep(worker: int, descriptor: int) -> NoReturn:
     status = 0
     with contextlib.suppress(ChildProcessError):
         while True:
-            _kill_children(worker)
+            _kill_children()
             pid, ended = os.wait()
             status = ended if pid == worker else status
     code = os.waitstatus_to_exitcode(status)
@@ -72,8 +72,8 @@ def _end_with_server(worker: int, descriptor: int) -> None:
     os.kill(worker, signal.SIGKILL)
 
 
-def _kill_children(worker: int) -> None:
-    children = {worker}
+def _kill_children() -> None:
+    children: set[int] = set()
     for file in Path("/proc/self/task").glob("*/children"):
         # A thread may have ended meanwhile, and not every system has these files.
         with contextlib.suppress(OSError):
@@ -81,8 +81,6 @@ def _kill_children(worker: int) -> None:
     for child in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(worker, signal.SIGKILL)
 
 
 def _stand_back(keeper: int) -> None:
@@ -90,7 +88,6 @@ def _stand_back(keeper: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)
-    os.setpgid(0, 0)
     os.nice(10)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")
@@ -102,6 +99,8 @@ def _work(server: socket.socket) -> None:
     from agentic_backend.worker_processes import frames
 
     target: Any = None
+    # The end of the socket is to be the end of the worker, whatever it has started.
+    os.register_at_fork(after_in_child=server.close)
     with server:
         while True:
             number, value = _received(server, frames)

@@ -150,14 +150,17 @@ def _begin(worker: Worker, its: socket.socket) -> "subprocess.Popen[bytes]":
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> int:
-    """Wait until it has ended, and see to it. Blocks for some milliseconds, in the worst case for `_END_S`."""
-    try:
-        return process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        # It has been stopped, perhaps.
+    """Wait until it has ended, and see to it. Blocks for some milliseconds, in the worst case for twice `_END_S`."""
+    code = -signal.SIGKILL.value
+    with suppress(subprocess.TimeoutExpired):
+        code = process.wait(_END_S)
+    if code == -signal.SIGKILL:
+        # Its keeper has been stopped or killed, and sees to nothing.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        return process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+    return code
 
 
 def _answer_in(value: Any) -> Any:

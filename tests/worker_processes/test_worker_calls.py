@@ -209,6 +209,38 @@ async def test_nothing_outlives_a_server_that_is_killed() -> None:
     await until_gone(*pids)
 
 
+async def test_a_keeper_that_is_killed_takes_the_worker_with_it() -> None:
+    async with opened() as worker:
+        keeper, first = await worker.call("keeper"), await worker.call("fork")
+        hanging = asyncio.create_task(worker.call("nap", 3600))
+        await asyncio.sleep(0.05)
+        os.kill(keeper, signal.SIGKILL)
+        with pytest.raises(ApplicationUnavailable):
+            await hanging
+        assert worker.metric("ends_total", reason="died") == 1
+        await until_gone(first[0])
+        for alone in first[1:]:
+            # Nobody knows of those with a session of their own any more.
+            os.kill(alone, signal.SIGKILL)
+
+
+async def test_it_ends_in_whatever_state_it_is() -> None:
+    for wait_s in (0, 0.02, 0.4):
+        async with opened() as worker:
+            calls = [asyncio.create_task(worker.call("nap", 3600)) for _ in range(3)]
+            await asyncio.sleep(wait_s)
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(result) for result in results} == {ApplicationUnavailable}
+        with pytest.raises(ApplicationUnavailable):
+            await worker.call("count")
+
+
+async def test_first_calls_at_once_make_one_process() -> None:
+    async with opened() as worker:
+        counts = await asyncio.gather(*(worker.call("count", user=f"u{number % 7}") for number in range(50)))
+        assert sorted(counts) == list(range(1, 51))
+
+
 async def test_it_ends_when_it_is_idle_and_begins_again() -> None:
     async with opened(idle_s=0.1) as worker:
         pid = await worker.call("pid")

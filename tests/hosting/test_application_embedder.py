@@ -28,6 +28,16 @@ async def test_the_worker_embeds_where_no_model_is_set() -> None:
             assert (error["code"], error["retryable"]) == ("application_unavailable", False)
 
 
+async def test_a_class_of_langchain_embeds_in_the_worker() -> None:
+    settings = {"langchain": "support.uneven_embeddings:UnevenEmbeddings"}
+    async with open_application(Embedding, settings) as opened, opened.client("ann") as ann:
+        for kind in ("document", "query"):
+            found = (await ann.post("/vectors", json={"texts": ["a", "b"], "kind": kind})).json()
+            assert found["vectors"] == [[1, 0.5], [1, 0.5]]
+        error = error_of(await ann.post("/vectors", json={"texts": ["a", "uneven"]}))
+        assert (error["code"], error["retryable"]) == ("application_unavailable", False)
+
+
 async def test_a_scripted_model_takes_its_place() -> None:
     scripted = ScriptedEmbeddings({"x": [1.0, 0.0]}, dimensions=2, errors=[TimeoutError()])
     async with open_application(Embedding, embeddings=scripted) as opened, opened.client("ann") as ann:

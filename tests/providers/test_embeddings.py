@@ -137,6 +137,7 @@ FAILURES: dict[str, tuple[Callable[[list[str]], Any], tuple[int, str, bool]]] = 
     "nan": (lambda texts: [[1.0, 2.0], [float("nan"), 1.0]], (502, "model_error", False)),
     "infinite": (lambda texts: [[1.0, 2.0], [1e39, 1.0]], (502, "model_error", False)),
     "uneven": (lambda texts: [[1.0, 2.0], [1.0]], (502, "model_error", False)),
+    "other_length": (lambda texts: [[1.0]] * len(texts), (502, "model_error", False)),
     "none": (lambda texts: [], (502, "model_error", True)),
     "empty": (lambda texts: [[], []], (502, "model_error", False)),
     "nothing": (listed(item(None), item(None, 1)), (502, "model_error", False)),

@@ -68,8 +68,12 @@ class Embedding(Application):
 
     class Settings(ApplicationSettings):
         has_own: bool = True
+        langchain: str | None = None
 
     def workers(self) -> Sequence[Worker]:
+        if self.settings.langchain is not None:
+            path = "agentic_backend.worker_processes.langchain_embeddings:LangChainEmbeddings"
+            return [Worker("embedder", path, arguments={"class_path": self.settings.langchain})]
         return [Worker("embedder", "support.embedding_application:Letters", memory_mb=512)]
 
     def embedder(self) -> WorkerEmbedder | None:

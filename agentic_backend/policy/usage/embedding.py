@@ -65,7 +65,8 @@ class Embedding:
         for batch, size in batches:
             made = await self._call(embedder, batch, size, payer, kind)
             if vectors and len(made.vectors[0]) != len(vectors[0]):
-                raise ModelError(f"The embedding model '{embedder.model}' has given vectors of different lengths.")
+                told = f"The embedding model '{embedder.model}' has given vectors of different lengths."
+                raise ModelError(told, retryable=False)
             vectors += made.vectors
             tokens += tokens_of_bytes(size) if made.tokens is None else made.tokens
             is_estimated |= made.tokens is None

@@ -24,6 +24,7 @@ from agentic_backend.config.topics.page import PageSettings, load_logo
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.application_host import ApplicationHost
+from agentic_backend.hosting.event_streams import OpenStreams
 from agentic_backend.hosting.loading import NO_APPLICATIONS, Applications
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.blocked_loop import watched_loop
@@ -122,7 +123,9 @@ async def open_app(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
-        host = ApplicationHost(applications, store, settings.limits.frame_bytes, kpi)
+        connections = OpenConnections(settings.limits)
+        streams = OpenStreams(connections, drain)
+        host = ApplicationHost(applications, store, settings.limits.frame_bytes, kpi, streams)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
@@ -133,7 +136,7 @@ async def open_app(
         # Only one server uses a SQLite file, so all instances on it are known.
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
-        services = _door_services(parts, sessions, authenticator)
+        services = _door_services(parts, sessions, authenticator, connections)
         host.start(models, parts.ledger, agents)
         await stack.enter_async_context(host.doing_chores(parts.instance))
         liveness = Liveness(load, settings.health)
@@ -215,7 +218,9 @@ async def _open_parts(
     return parts, authenticator
 
 
-def _door_services(parts: ServerParts, sessions: SessionServices, authenticator: Authenticator) -> DoorServices:
+def _door_services(
+    parts: ServerParts, sessions: SessionServices, authenticator: Authenticator, connections: OpenConnections
+) -> DoorServices:
     settings = parts.settings
     return DoorServices(
         authenticator=authenticator,
@@ -223,7 +228,7 @@ def _door_services(parts: ServerParts, sessions: SessionServices, authenticator:
         agents=parts.agents,
         sessions=sessions,
         relay=parts.relay,
-        connections=OpenConnections(settings.limits),
+        connections=connections,
         kpi=parts.kpi,
         tracing=parts.tracing,
         limits=settings.limits,

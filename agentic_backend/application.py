@@ -4,7 +4,7 @@ An application is a class in an installed package, found by its class path in th
 point group `agentic_backend.applications`. docs/applications.md shows how to write one.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
@@ -130,14 +130,14 @@ class Call:
     """A REST call below `/apps/{id}`, or at the root. Its handler's signature is its contract.
 
     `user` is who calls, and has to be there; `body`, a Frame, is the JSON body; `query`, a Query, the query string;
-    every other parameter is a part of the path. The handler answers with a Value, or with None, which is 204. Its name
-    is the operation's id, its docstring the description.
+    every other parameter is a part of the path. The handler answers with a Value, or with None, which is 204; one that
+    yields Values streams them as server-sent events. Its name is the operation's id, its docstring the description.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     """Below `/apps/{id}`, such as `/notes/{note}`."""
-    handler: Callable[..., Awaitable[Value | None]]
+    handler: Callable[..., Awaitable[Value | None] | AsyncIterator[Value]]
     _: KW_ONLY
     status: int = 200
     """Of an answer with a body."""
@@ -146,7 +146,7 @@ class Call:
     roles: frozenset[str] = frozenset()
     """Who may call: users with one of these roles. Empty: everybody who is signed in."""
     timeout_s: float = 30
-    """How long the handler may take, in seconds, at most 600."""
+    """How long the handler may take, or each event of it, in seconds, at most 600."""
     at_root: bool = False
     """Whether the path is no path below `/apps/{id}`, but one of its own, such as `/api/run`."""
 

@@ -14,6 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.calls_between import CallsBetween
 from agentic_backend.hosting.declared_work import DeclaredChore
+from agentic_backend.hosting.event_streams import OpenStreams
 from agentic_backend.hosting.hosted_application import HostedApplication
 from agentic_backend.hosting.loading import Applications
 from agentic_backend.hosting.offered_services import offered_services
@@ -29,12 +30,14 @@ from agentic_backend.transports.rest.operation import Operation
 
 
 class ApplicationHost:
-    def __init__(self, applications: Applications, store: Store, body_bytes: int, kpi: Kpi) -> None:
+    def __init__(
+        self, applications: Applications, store: Store, body_bytes: int, kpi: Kpi, streams: OpenStreams | None = None
+    ) -> None:
         self._store = store
         self._kpi = kpi
         # One for all, so that they share one bound of memory.
         self._search = RecordSearch(store)
-        self._hosted = [HostedApplication(loaded, store, kpi) for loaded in applications.loaded]
+        self._hosted = [HostedApplication(loaded, store, kpi, streams) for loaded in applications.loaded]
         self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, body_bytes, kpi)
         self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}

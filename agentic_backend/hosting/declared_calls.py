@@ -2,10 +2,10 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import CodeType, FunctionType, MethodType
-from typing import Any, NoReturn, TypeGuard
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, MethodType, UnionType
+from typing import Any, Literal, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 from agentic_backend import errors
 from agentic_backend.agents.code.class_path import ClassPathError
@@ -15,14 +15,16 @@ from agentic_backend.disclosure.exception_detail import shown_place
 from agentic_backend.errors import AgenticError, ApplicationUnavailable
 from agentic_backend.experts.documentation.document_index import SHIPPED_LINKS
 from agentic_backend.hosting.declarations import ROLES_RULE, are_roles, first_broken
+from agentic_backend.hosting.event_streams import ERROR
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.contract.doors import DOORS
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import Operation, Streamed
 from agentic_backend.transports.rest.query_string import Query
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PATH = re.compile(r"(/([a-z0-9][a-z0-9_-]*|\{[a-z][a-z0-9_]*\}))+")
+_EVENT = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PARTS = re.compile(r"\{([a-z0-9_]+)\}")
 _LONGEST_PATH = 200
 _MOST_CALLS = 200
@@ -48,6 +50,8 @@ class DeclaredCall:
     operation: Operation
     roles: frozenset[str]
     timeout_s: float
+    events: Mapping[type[Value], str] = field(default_factory=dict)
+    """The names of the events that it streams, by their classes."""
 
 
 def prefix_of(application_id: str) -> str:
@@ -80,7 +84,7 @@ def shape_of(operation: Operation) -> tuple[str, str]:
 def _declared(application_id: str, call: object) -> DeclaredCall:
     if not isinstance(call, Call):
         raise ClassPathError(f"'calls' has to answer calls, found a value of type {type(call).__name__}")
-    if not is_async_method(call.handler):
+    if not (is_async_method(call.handler) or is_async_generator(call.handler)):
         raise ClassPathError("the handler of a call is no async method")
     rules = {
         f"the method has to be one of {', '.join(_METHODS)}": type(call.method) is str and call.method in _METHODS,
@@ -101,12 +105,48 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
             call.path if call.at_root else prefix_of(application_id) + call.path,
             call.handler,
             status=call.status,
+            answer=_streamed(call),
             errors=(*call.errors, ApplicationUnavailable),
         )
     except TypeError as error:
         _refuse(call, str(error))
     _check_signature(call, operation)
-    return DeclaredCall(operation, frozenset(call.roles), float(call.timeout_s))
+    return DeclaredCall(operation, frozenset(call.roles), float(call.timeout_s), _events_of(call, operation))
+
+
+def _streamed(call: Call) -> Streamed | None:
+    """The answer of a handler that is an async generator."""
+    if not is_async_generator(call.handler):
+        return None
+    returned = get_type_hints(call.handler, include_extras=True).get("return")
+    if get_origin(returned) not in (AsyncIterator, AsyncGenerator) or not get_args(returned):
+        _refuse(call, "the handler yields, so its return type has to be AsyncIterator of the events")
+    return Streamed("text/event-stream", get_args(returned)[0])
+
+
+def _events_of(call: Call, operation: Operation) -> Mapping[type[Value], str]:
+    if operation.answer is None:
+        return {}
+    content = operation.answer.content
+    kinds = get_args(content) if get_origin(content) in (Union, UnionType) else (content,)
+    names = {kind: _event_name(kind) for kind in kinds if _is_subclass(kind, Value)}
+    rules = {
+        'its events have to be subclasses of Value, each with a field \'type\' as `type: Literal["step"] = "step"`': (
+            len(names) == len(kinds) and all(names.values())
+        ),
+        "two of its events have the same type": len({*names.values()}) == len(names),
+        f"'{ERROR}' is the server's own event": ERROR not in names.values(),
+    }
+    _keep(call, rules)
+    return {kind: name for kind, name in names.items() if name is not None}
+
+
+def _event_name(kind: type[Value]) -> str | None:
+    """The one that the class gives to its events; None if that is none."""
+    named = kind.model_fields.get("type")
+    options = get_args(named.annotation) if named is not None and get_origin(named.annotation) is Literal else ()
+    is_one = len(options) == 1 and type(options[0]) is str and _EVENT.fullmatch(options[0]) is not None
+    return options[0] if is_one and named is not None and named.default == options[0] else None
 
 
 def _check_signature(call: Call, operation: Operation) -> None:
@@ -123,7 +163,8 @@ def _check_signature(call: Call, operation: Operation) -> None:
         "the handler's 'query' has to be a subclass of Query": _is_subclass(types.get("query", Query), Query),
         "the path and the handler differ in its parts": sorted(parts) == sorted(operation.path_parameters),
         "the parts of the path are texts, 'str'": all(types.get(name) is str for name in parts),
-        "the handler has to answer with a subclass of Value, or None": operation.answer_type is None
+        "the handler has to answer with a subclass of Value, or None": operation.answer is not None
+        or operation.answer_type is None
         or _is_subclass(operation.answer_type, Value),
     }
     _keep(call, rules)
@@ -170,6 +211,10 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def is_async_method(value: object) -> bool:
     return isinstance(value, FunctionType | MethodType) and inspect.iscoroutinefunction(value)
+
+
+def is_async_generator(value: object) -> bool:
+    return isinstance(value, FunctionType | MethodType) and inspect.isasyncgenfunction(value)
 
 
 def line_of(method: Callable[..., Any]) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
 
 from starlette.responses import Response
 
@@ -27,6 +28,7 @@ from agentic_backend.errors import (
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
 from agentic_backend.hosting.declared_panels import DeclaredPanel
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
+from agentic_backend.hosting.event_streams import EventsOfAuthor, OpenStreams
 from agentic_backend.hosting.hosted_records import HostedRecords
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi import Kpi
@@ -41,7 +43,8 @@ from agentic_backend.sessions.upkeep.housekeeping import Chore
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
 from agentic_backend.transports.contract.contract_api import document_answer, document_response
-from agentic_backend.transports.rest.operation import Border, Operation, Streamed
+from agentic_backend.transports.rest.operation import Border, Generated, Operation, Streamed
+from agentic_backend.transports.sse import EventStream
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +66,9 @@ class NotServing(Exception):
 
 
 class HostedApplication:
-    def __init__(self, loaded: LoadedApplication, store: Store, kpi: Kpi) -> None:
+    def __init__(self, loaded: LoadedApplication, store: Store, kpi: Kpi, streams: OpenStreams | None = None) -> None:
         self.loaded = loaded
+        self._streams = streams or OpenStreams()
         self.is_serving = False
         """Whether it has started, and is not closed."""
         self._kpi = kpi.applications
@@ -226,22 +230,55 @@ class HostedApplication:
             fields = {"application": self.loaded.id, "operation": declared.operation.id, "user_id": user.id}
             # Also where the handler forgets to say for whom it asks a model.
             with paid_by(Payer(user.id, may_pay(user.groups, user.scope))):
+                if declared.events:
+                    return await self._stream(user, answered, declared, fields)
                 return await self._answer(answered, declared.timeout_s, fields)
 
         return border
 
+    async def _stream(
+        self,
+        user: User,
+        answered: Callable[[], Awaitable[Response]],
+        declared: DeclaredCall,
+        fields: Mapping[str, object],
+    ) -> EventStream:
+        """The events of a call that streams; what goes wrong before the first one is raised."""
+        with self._streams.connections.stream(user.id) as place:
+            begun = await self._answer(answered, declared.timeout_s, fields)
+            assert isinstance(begun, Generated), "a handler that yields has made a generator"
+            call = partial(self._called, timeout_s=declared.timeout_s, fields=fields)
+            stream = EventsOfAuthor(begun.generator, declared.events, call)
+            try:
+                await stream.begin()
+            except BaseException:
+                await stream.aclose()
+                raise
+            return EventStream(stream.events(user, self._streams.drain), place.pop_all())
+
     async def _answer(
         self, answered: Callable[[], Awaitable[Response]], timeout_s: float, fields: Mapping[str, object]
     ) -> Response:
-        async def call() -> Response | AgenticError | CallFailed:
-            try:
-                response = await answered()
-            except AgenticError as error:
-                return _refusal(error)
+        async def call() -> Response | CallFailed:
+            response = await answered()
             return response if len(response.body) <= _MOST_ANSWER_BYTES else CallFailed("AnswerTooLarge")
 
+        response: Response = await self._called(call, timeout_s=timeout_s, fields=fields)
+        return response
+
+    async def _called(
+        self, call: Callable[[], Awaitable[Any]], *, timeout_s: float, fields: Mapping[str, object]
+    ) -> Any:
+        """What the call answers. Raises an AgenticError of the server's own."""
+
+        async def caught() -> Any:
+            try:
+                return await call()
+            except AgenticError as error:
+                return _refusal(error)
+
         try:
-            answer: Response | AgenticError = await self._calls.result(call, timeout_s, fields)
+            answer = await self._calls.result(caught, timeout_s, fields)
         except CallFailed as error:
             self._kpi.failed(self.loaded.id)
             log.error("application failed", extra={**fields, "error": error.error, "where": error.where})

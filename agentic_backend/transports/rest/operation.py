@@ -8,7 +8,7 @@ docstring the description.
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -88,6 +88,14 @@ class Streamed:
     or_text: str | None = None
 
 
+class Generated(Response):
+    """What an application's handler has begun to stream; its border makes a stream of it."""
+
+    def __init__(self, generator: AsyncGenerator[Any, None]) -> None:
+        super().__init__()
+        self.generator = generator
+
+
 Border = Callable[[User, Callable[[], Awaitable[Response]]], Awaitable[Response]]
 """Has the second argument read the caller's input and answer it. For the code of others, around all that it may do."""
 
@@ -125,7 +133,7 @@ class Operation:
     method: str
     path: str
     """With the prefix, and with its parts as `{name}`."""
-    handler: Callable[..., Awaitable[Value | Response | None]]
+    handler: Callable[..., Awaitable[Value | Response | None] | AsyncIterator[Value]]
     _: KW_ONLY
     status: int = 200
     """Of a successful answer with a body."""
@@ -171,6 +179,11 @@ class Operation:
     def types(self) -> Mapping[str, Any]:
         """The types of the handler's parameters, and of its `return`, by name."""
         return get_type_hints(self.handler, include_extras=True)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the handler is an async generator, as an application's may be."""
+        return inspect.isasyncgenfunction(self.handler)
 
     @property
     def body(self) -> type[Frame] | None:

@@ -23,7 +23,7 @@ from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.calls.admin.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
-from agentic_backend.transports.rest.operation import Operation
+from agentic_backend.transports.rest.operation import Generated, Operation
 from agentic_backend.transports.rest.rest_errors import body_response, json_response
 from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
@@ -61,7 +61,10 @@ class OperationCall:
     async def _answered(self, request: Request, user: User | None, data: bytes) -> Response:
         with self._counted():
             given = self._input(request, user, data)
-        answer = await self._operation.handler(**given)
+        made: Any = self._operation.handler(**given)
+        if self._operation.is_generated:
+            return Generated(made)
+        answer = await made
         response = self._response(answer) if self._operation.border is None else self._declared(answer)
         response.headers.update(self._operation.deprecation_headers)
         return response

@@ -4,12 +4,12 @@ import { ApiError } from "../api.js";
 import { writtenJson } from "../client/exact-json.js";
 import { Refused } from "./frame-host.js";
 
-/** `calls` maps each name to its `{method, path}`. */
+/** Maps each name to its `{method, path}`. What streams is for no panel. */
 export const callsOf = ({ paths }) =>
   new Map(
     Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods)
-        .filter(([, operation]) => operation.operationId)
+        .filter(([, { operationId, responses }]) => operationId && !responses?.[200]?.content?.["text/event-stream"])
         .map(([method, { operationId }]) => [operationId, { method: method.toUpperCase(), path }]),
     ),
   );

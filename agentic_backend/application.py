@@ -19,6 +19,7 @@ from agentic_backend.errors import (
     AgenticError,
     AgentUnavailable,
     ApplicationUnavailable,
+    ApprovalRequired,
     BadFrame,
     BudgetExceeded,
     ContentFiltered,
@@ -62,6 +63,7 @@ __all__ = [
     "Application",
     "ApplicationSettings",
     "ApplicationUnavailable",
+    "ApprovalRequired",
     "Audit",
     "BadFrame",
     "BudgetExceeded",
@@ -388,6 +390,14 @@ class Application:
         Raises SessionNotFound, also for another user's.
         """
         return await self._services().transcript(user, session_id, after_rank, limit)
+
+    def require_approval(self, title: str, data: Mapping[str, Any]) -> None:
+        """Have the person who makes this call approve of what is done next; it goes on once they have.
+
+        They are shown the title and the data, which are JSON's values, whole. Raises ApprovalRequired until they have
+        approved of exactly these, also where no call is made for a person, and ValueError for what can't be shown.
+        """
+        self._services().require_approval(title, data)
 
     def tuning_of(self, agent_id: str) -> Any:
         """What the entry of this agent says to it now, a `Tuning`; the defaults where it says nothing.

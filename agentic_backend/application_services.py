@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, Literal, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
+from pydantic_core import from_json, to_json
 
 from agentic_backend.agents.models.chat_models import DEFAULT, ChatModels
 from agentic_backend.agents.models.embedder import Embedder, Kind
@@ -14,6 +15,7 @@ from agentic_backend.agents.parts import PartKind, V, emit_custom_part
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, AgentUnavailable
+from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
 from agentic_backend.kpi.groups.applications import Measure
 from agentic_backend.policy.hooks.module_services import current_payer
 from agentic_backend.policy.usage.embedding import Embedded, Embedding, EmbeddingEstimate
@@ -21,6 +23,7 @@ from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, may_pa
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.records.records import Records
 from agentic_backend.sessions.access import owned_messages
+from agentic_backend.sessions.waiting.consent import require_consent
 from agentic_backend.stores.base import Store
 from agentic_backend.worker_processes.worker_calls import Workers
 
@@ -28,6 +31,8 @@ Purpose = Literal["application", "rerank", "judge", "grounding"]
 """What an application asks a model for, as the usage counts it."""
 
 MOST_MESSAGES = 200
+LONGEST_TITLE, LARGEST_DATA = 500, 65_536
+"""Of what a person is asked to approve of: characters, and bytes of JSON."""
 
 
 CallOfAnother = Callable[
@@ -47,6 +52,7 @@ class Measured:
 class ApplicationServices:
     def __init__(
         self,
+        application_id: str,
         records: Records,
         metrics: Mapping[str, Measured],
         parts: Mapping[str, tuple[str, PartKind[Any]]],
@@ -62,6 +68,7 @@ class ApplicationServices:
         by; `call` makes a call of another application (Application.call); `said` is what an agent's entry says to it;
         `workers` are its own, and the `embedder` is what embeds where the settings have no model.
         """
+        self._id = application_id
         self.call = call
         self.said = said
         self.records = records
@@ -118,6 +125,19 @@ class ApplicationServices:
         """See Application.transcript."""
         wanted = max(1, min(limit, MOST_MESSAGES))
         return (await owned_messages(self._store, user.id, session_id, after_rank, wanted))[1]
+
+    def require_approval(self, title: str, data: Mapping[str, Any]) -> None:
+        """See Application.require_approval. Raises ValueError."""
+        if type(title) is not str or not title.strip() or len(title) > LONGEST_TITLE:
+            raise ValueError(f"require_approval: the title has to be a text of at most {LONGEST_TITLE} characters")
+        try:
+            shown = from_json(to_json(dict(data)))
+            is_shown = depth_of(shown) <= DEEPEST and all_exact(shown) and len(to_json(shown)) <= LARGEST_DATA
+        except (ValueError, TypeError, RecursionError):
+            is_shown = False
+        if not is_shown:
+            raise ValueError(f"require_approval: the data are no JSON, or more than {LARGEST_DATA} bytes")
+        require_consent(self._id, title, shown)
 
     def measure(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """See Application.measure. Raises LookupError and ValueError."""

@@ -3,8 +3,8 @@
 `str(error)` is for the client: it never contains the text of a foreign exception, a token or a message.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 Whose = Literal["client", "external", "internal"]
 """Who can fix it: the client, the operator of a dependency, or the operator of the server."""
@@ -187,6 +187,28 @@ class ApprovalNotFound(AgenticError):
 class ApprovalMismatch(AgenticError):
     code, http_status, whose, retryable = "approval_mismatch", 409, "client", False
     default = "The arguments are not those that were shown."
+
+
+class ApprovalRequired(AgenticError):
+    """The person has to approve of what it says; then the request is sent again with the hash as `Approval`."""
+
+    code, http_status, whose, retryable = "approval_required", 409, "client", False
+    default = "You have to approve of this first."
+
+    def __init__(
+        self,
+        content: str | None = None,
+        *,
+        title: str = "",
+        data: Mapping[str, Any] | None = None,
+        sha256: str = "",
+        **more: Any,
+    ) -> None:
+        """`title` and `data`, as JSON has it, are shown to the person; `sha256` is the hash of both."""
+        super().__init__(content, **more)
+        self.title = title
+        self.data = data or {}
+        self.sha256 = sha256
 
 
 class AmbiguousInterrupt(AgenticError):

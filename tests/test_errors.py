@@ -28,6 +28,7 @@ CONTRACT = {
     "limit_reached": (409, "client", False),
     "budget_exceeded": (429, "client", False),
     "approval_not_found": (409, "client", False),
+    "approval_required": (409, "client", False),
     "approval_mismatch": (409, "client", False),
     "ambiguous_interrupt": (500, "internal", False),
     "blocked": (422, "client", False),

@@ -12,14 +12,14 @@ from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.application import Call
 from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import shown_place
-from agentic_backend.errors import AgenticError, ApplicationUnavailable
+from agentic_backend.errors import AgenticError, ApplicationUnavailable, ApprovalRequired
 from agentic_backend.experts.documentation.document_index import SHIPPED_LINKS
 from agentic_backend.hosting.declarations import ROLES_RULE, are_roles, first_broken
 from agentic_backend.hosting.event_streams import ERROR
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.contract.doors import DOORS
-from agentic_backend.transports.rest.operation import Operation, Streamed
+from agentic_backend.transports.rest.operation import APPROVAL, Operation, Streamed
 from agentic_backend.transports.rest.query_string import Query
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -106,6 +106,7 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
             call.handler,
             status=call.status,
             answer=_streamed(call),
+            headers=(APPROVAL,) if ApprovalRequired in call.errors else (),
             errors=(*call.errors, ApplicationUnavailable),
         )
     except TypeError as error:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
@@ -19,6 +20,7 @@ from agentic_backend.errors import (
     AgenticError,
     AgentUnavailable,
     ApplicationUnavailable,
+    ApprovalRequired,
     Forbidden,
     ModelError,
     NotFound,
@@ -301,12 +303,29 @@ def _refusal(error: AgenticError) -> AgenticError | CallFailed:
     known = next((each for each in KNOWN_ERRORS if each is type(error)), None)
     if known is None or known.http_status == 401:
         return CallFailed("UnknownError" if known is None else known.__name__)
+    if isinstance(error, ApprovalRequired):
+        return _asked_approval(error)
     content = error.args[0] if error.args and type(error.args[0]) is str else known.default
     told = content[:_LONGEST_TEXT].encode(errors="replace").decode()
     retry_s = error.retry_after_s
     is_time = is_number(retry_s) and 0 < retry_s <= _LONGEST_RETRY_S
     retryable = error.retryable if known in _SAY_WHETHER and type(error.retryable) is bool else None
     return known(told, retry_after_s=retry_s if is_time else None, retryable=retryable)
+
+
+def _asked_approval(error: ApprovalRequired) -> AgenticError | CallFailed:
+    """The same in values of the server's own."""
+    try:
+        data = from_json(to_json(error.data))
+    except Exception:
+        # Whatever an author has made it of.
+        return CallFailed("ApprovalRequired")
+    is_plain = type(error.title) is str and type(error.sha256) is str and type(data) is dict
+    return (
+        ApprovalRequired(title=error.title, data=data, sha256=error.sha256)
+        if is_plain
+        else CallFailed("ApprovalRequired")
+    )
 
 
 class _HookModule(ChatModule):

@@ -51,7 +51,7 @@ def offered_services(
 
     embedder = None if loaded.embedder is None else EmbeddingInWorker(loaded.embedder, workers.call)
     return ApplicationServices(
-        records, metrics, parts, store, models, ledger, call or _no_other, said_to_it, workers, embedder
+        loaded.id, records, metrics, parts, store, models, ledger, call or _no_other, said_to_it, workers, embedder
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentic_backend.errors import AgenticError, AgentInvalid, Whose, whose_fault
+from agentic_backend.errors import AgenticError, AgentInvalid, ApprovalRequired, Whose, whose_fault
 from agentic_backend.protocol.messages import Channel, ChatMessage, ExchangeStatus, Session, Timestamp, TokenUsage
 from agentic_backend.protocol.parts import Value, absent
 
@@ -84,6 +84,23 @@ class Problem(Value):
     """The column, if it is known."""
 
 
+class ApprovalAsked(Value):
+    """What the person has to approve of, before the request is sent again with `sha256` in its header `Approval`."""
+
+    title: str
+    """What is to be done, in words."""
+    data: dict[str, Any]
+    """With what, for the person to read whole."""
+    sha256: str
+    """Names both, in hexadecimal digits."""
+
+    @classmethod
+    def of(cls, error: AgenticError) -> Self | None:
+        if not isinstance(error, ApprovalRequired):
+            return None
+        return cls(title=error.title, data=dict(error.data), sha256=error.sha256)
+
+
 class ErrorInfo(Value):
     """An error in words for the client."""
 
@@ -98,6 +115,8 @@ class ErrorInfo(Value):
     """For developers and admins only."""
     problems: list[Problem] | None = absent()
     """Of a refused agent's entry: each at its place."""
+    approval: ApprovalAsked | None = absent()
+    """Of `approval_required`."""
 
     @classmethod
     def of(cls, error: AgenticError, request_id: str, detail: ErrorDetail | None = None) -> Self:
@@ -112,6 +131,7 @@ class ErrorInfo(Value):
             problems=[Problem(message=message, line=line, column=column) for message, line, column in error.problems]
             if isinstance(error, AgentInvalid)
             else None,
+            approval=ApprovalAsked.of(error),
         )
 
 

@@ -21,7 +21,7 @@ from agentic_backend.agents.tools.result_marks import FORBIDDEN
 from agentic_backend.agents.tools.single_call import call_alone
 from agentic_backend.agents.tools.tool_guard import allowance_of
 from agentic_backend.auth.user import User
-from agentic_backend.errors import ApprovalMismatch, BadFrame, Forbidden, NotFound, SessionCompleted
+from agentic_backend.errors import BadFrame, Forbidden, NotFound, SessionCompleted
 from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
@@ -35,30 +35,20 @@ from agentic_backend.protocol.parts import CustomPart
 from agentic_backend.sessions.access import asked_by, owned_exchange, owned_session
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.sessions.waiting.consent import require_consent
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailRecord
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.streaming.content.conversion import bounded
-from agentic_backend.streaming.people.approval_requests import args_sha256
 
 PER_MINUTE, AT_ONCE, _WAIT_S = 120, 4, 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class AppCall:
-    """What a UI resource asks for. `approved` is the hash of the arguments that the person has approved of, if any."""
+    """What a UI resource asks for."""
 
     tool: str
     arguments: Mapping[str, Any] = field(repr=False)
-    approved: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NeedsApproval:
-    """The call has not run: the person has to approve of it first, for exactly these arguments."""
-
-    name: str
-    title: str
-    args_sha256: str
 
 
 class AppCalls:
@@ -72,10 +62,10 @@ class AppCalls:
             per_user=AT_ONCE, in_all=None, wait_s=_WAIT_S, content="Too many tools are called at once; try again soon."
         )
 
-    async def call(self, user: User, session_id: str, rank: int, call: AppCall) -> dict[str, Any] | NeedsApproval:
+    async def call(self, user: User, session_id: str, rank: int, call: AppCall) -> dict[str, Any]:
         """The result of the call, as MCP has it, for the resource in the message with this rank.
 
-        Raises SessionNotFound, SessionCompleted, NotFound, Forbidden, BadFrame, ApprovalMismatch, RateLimited, the
+        Raises SessionNotFound, SessionCompleted, NotFound, Forbidden, BadFrame, ApprovalRequired, RateLimited, the
         errors of `AgentManager.get`, AgentUnavailable and StoreUnavailable.
         """
         session = await owned_session(self._store, user.id, session_id)
@@ -105,7 +95,7 @@ class AppCalls:
         message: MessageRecord,
         server_id: str,
         call: AppCall,
-    ) -> dict[str, Any] | NeedsApproval:
+    ) -> dict[str, Any]:
         found = await owned_exchange(self._store, user.id, message.exchange_id)
         record = replace(found, policy=asked_by(user, found.policy))
         entry = self._agents.again(record, user)
@@ -116,10 +106,7 @@ class AppCalls:
         agent_id = str(message.metadata.extras.get("agent") or record.agent_id)
         context = replace(self._launcher.context_of(start, None, modules), agent_id=agent_id)
         async with self._services.factory.lease(entry.agent, context, beside=True) as warm:
-            made = await self._made(warm, agent_id, server_id, call, context, start)
-        if isinstance(made, NeedsApproval):
-            return made
-        answered, noted = made
+            answered, noted = await self._made(warm, agent_id, server_id, call, context, start)
         if noted is not None:
             trail.append(noted)
         if trail:
@@ -136,7 +123,7 @@ class AppCalls:
         call: AppCall,
         context: RuntimeContext,
         start: ExchangeStart,
-    ) -> tuple[ToolMessage, ToolCallRecord | None] | NeedsApproval:
+    ) -> tuple[ToolMessage, ToolCallRecord | None]:
         """The result, and the record of the call. What a document asks of its own server alone, as to follow what goes
         on there, is not recorded.
         """
@@ -144,12 +131,10 @@ class AppCalls:
         tool = flow.mcp.app_tool(server_id, call.tool) if flow is not None and flow.mcp is not None else None
         if flow is None or tool is None:
             raise NotFound("The app's server has no such tool for it.")
-        digest = args_sha256(call.arguments)
         is_gated = flow.settings.requires_approval_of(tool.name, tool.metadata)
-        if is_gated and call.approved is None:
-            return NeedsApproval(tool.name, str((tool.metadata or {}).get(TITLE) or tool.name), digest)
-        if call.approved not in (None, digest):
-            raise ApprovalMismatch
+        if is_gated:
+            shown = {"tool": tool.name, "arguments": dict(call.arguments)}
+            require_consent(f"mcp:{server_id}", str((tool.metadata or {}).get(TITLE) or tool.name), shown)
         call_id, at, began = f"app_{uuid4().hex}", self._store.now(), time.monotonic()
         message = await call_alone(tool, call.arguments, call_id, context)
         state, duration_s, told = _state_of(message), time.monotonic() - began, bounded(message.text, LONGEST)

@@ -9,13 +9,14 @@ import { parseExactly, writtenJson } from "./client/exact-json.js";
 const TIMEOUT_MS = 20_000;
 
 export class ApiError extends Error {
-  /** `problems` are what is wrong with YAML that was refused, each at its place. */
+  /** `problems` are what is wrong with YAML that was refused, each at its place; `approval` what the person has to approve of. */
   constructor({
     status = 0,
     code = "unreachable",
     content = "The server can't be reached.",
     requestId = null,
     problems = [],
+    approval = null,
   } = {}) {
     super(content);
     this.status = status;
@@ -23,6 +24,7 @@ export class ApiError extends Error {
     this.content = content;
     this.requestId = requestId;
     this.problems = problems;
+    this.approval = approval;
   }
 }
 
@@ -219,8 +221,8 @@ export class Api {
     return (await this.#fetched(path)).blob();
   }
 
-  async #call(method, path, { query = {}, body, keepalive } = {}) {
-    const { response, answer } = await this.#fetch(method, this.#url(path, query), { body, keepalive }).catch(() => {
+  async #call(method, path, { query = {}, body, keepalive, approved } = {}) {
+    const { response, answer } = await this.#fetch(method, this.#url(path, query), { body, keepalive, approved }).catch(() => {
       throw new ApiError();
     });
     if (!response.ok) throw apiError(response.status, answer);
@@ -253,9 +255,10 @@ export class Api {
     return tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
   }
 
-  async #fetch(method, url, { body, keepalive }) {
+  async #fetch(method, url, { body, keepalive, approved }) {
     const headers = { Accept: "application/json", ...(await this.#headers()) };
     if (body) headers["Content-Type"] = "application/json";
+    if (approved) headers.Approval = approved;
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, { method, headers, signal, keepalive, body: body && writtenJson(body) });
     if (!response.headers.get("Content-Type")?.includes("json")) {
@@ -280,8 +283,8 @@ function parsed(text) {
 function apiError(status, answer) {
   const error = answer?.error;
   if (error?.code) {
-    const { code, content, request_id: requestId, problems } = error;
-    return new ApiError({ status, code, content, requestId, problems });
+    const { code, content, request_id: requestId, problems, approval } = error;
+    return new ApiError({ status, code, content, requestId, problems, approval });
   }
   return new ApiError({ status, code: "internal", content: `The server answered with status ${status}.` });
 }

@@ -28,6 +28,7 @@ const SENTENCES = {
   assignment_closed: "The assignment is closed.",
   session_busy: "Something still runs in this conversation.",
   approval_not_found: "Nothing waits for this decision any more.",
+  approval_required: "You have to approve of this first.",
   approval_mismatch: "The arguments are not those that were shown.",
   ambiguous_interrupt: "The agent asks several things at once in a way that can't be told apart.",
   blocked: "This may not be said here.",

@@ -20,6 +20,16 @@ export interface Activity {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** What the person has to approve of, before the request is sent again with `sha256` in its header `Approval`. */
+export interface ApprovalAsked {
+  /** What is to be done, in words. */
+  readonly title: string;
+  /** With what, for the person to read whole. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /** Names both, in hexadecimal digits. */
+  readonly sha256: string;
+}
+
 /** One ask; it begins an exchange. */
 export interface Ask {
   readonly type: "ask";
@@ -191,6 +201,8 @@ export interface ErrorInfo {
   readonly detail?: ErrorDetail;
   /** Of a refused agent's entry: each at its place. */
   readonly problems?: readonly Problem[];
+  /** Of `approval_required`. */
+  readonly approval?: ApprovalAsked;
 }
 
 /** The exchange failed; its `final` follows. */

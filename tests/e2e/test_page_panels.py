@@ -80,6 +80,19 @@ async def test_it_calls_its_application_as_the_person_and_hears_of_refusals(page
     page.provokes("404|403")
 
 
+async def test_a_person_approves_of_what_a_call_does(page: ChatPage) -> None:
+    frame = await opened(page)
+    page.provokes("409")
+    erase = "{ name: 'erase', arguments: { parts: { board: 'b' }, body: { words: 'all of it' } } }"
+    dialog = page.tab.get_by_role("dialog").filter(has_text="Approve of this?")
+    for button, answer in ("Cancel", "The person does not approve of it."), ("Approve", "erased"):
+        asking = asyncio.create_task(frame.evaluate(f"request('tools/call', {erase})"))
+        for words in ("Boards, Board: Approve of this?", "Erase the board", "all of it"):
+            await expect(dialog).to_contain_text(words)
+        await dialog.get_by_role("button", name=button).click()
+        assert answer in str(await asking)
+
+
 WRONG = [
     ("tools/call", {"name": "get_info"}, -32602),
     ("tools/call", {"name": "say", "arguments": {"parts": {"board": ".."}, "body": {"words": "a"}}}, -32602),

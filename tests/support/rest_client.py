@@ -62,7 +62,13 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     body = response.json()
     assert set(body) == {"error"}
     error: dict[str, Any] = body["error"]
-    assert set(error) - {"retry_after_s", "detail"} == {"code", "content", "whose", "retryable", "request_id"}
+    assert set(error) - {"retry_after_s", "detail", "approval"} == {
+        "code",
+        "content",
+        "whose",
+        "retryable",
+        "request_id",
+    }
     return error
 
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from services.mcp_raw import raw_server
 from support.chat_client import chat
 from support.mcp_agents import MODULE
-from support.rest_client import messages_of, rest
+from support.rest_client import error_of, messages_of, rest
 from support.running_server import RunningServer, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
     "a message without a document": ({"rank": 1}, 404, "not_found"),
     "no message": ({"rank": 99}, 404, "not_found"),
     "arguments that nobody keeps": ({"arguments": {"large": 2**70}}, 400, "bad_frame"),
-    "what others have approved of": ({"agent_id": "gated", "approved": "0" * 64}, 409, "approval_mismatch"),
+    "what nobody has approved of": ({"agent_id": "gated"}, 409, "approval_required"),
 }
 
 
@@ -153,11 +153,13 @@ async def test_a_call_that_needs_an_approval_waits_for_one_of_its_arguments(call
     session_id, _ = await shown(calling, agent_id="gated")
     path, call = f"/sessions/{session_id}/messages/2/app-calls", {"tool": "count", "arguments": {"by": 1}}
     async with rest(calling, "dev:ann") as ann:
-        [asked] = (await ann.post(path, json=call)).json().values()
-        assert (asked["name"], asked["title"]) == ("raw_count", "count")
-        other = {**call, "arguments": {"by": 2}, "approved": asked["args_sha256"]}
-        assert (await ann.post(path, json=other)).json()["error"]["code"] == "approval_mismatch"
-        approved = (await ann.post(path, json={**call, "approved": asked["args_sha256"]})).json()
+        asked = error_of(await ann.post(path, json=call))
+        assert (asked["code"], asked["approval"]["title"]) == ("approval_required", "count")
+        assert asked["approval"]["data"] == {"tool": "raw_count", "arguments": {"by": 1}}
+        consent = {"approval": asked["approval"]["sha256"]}
+        other = {**call, "arguments": {"by": 2}}
+        assert error_of(await ann.post(path, json=other, headers=consent))["code"] == "approval_required"
+        approved = (await ann.post(path, json=call, headers=consent)).json()
         # None of the others has run.
         assert approved["result"]["content"] == [{"type": "text", "text": "1"}]
         exchange_id = (await messages_of(ann, session_id))[2]["exchange_id"]

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from agentic_backend.protocol.events import (
     Activity,
+    ApprovalAsked,
     AwaitingHuman,
     Choice,
     Delta,
@@ -293,6 +294,13 @@ _VALUES: tuple[BaseModel, ...] = (
         retryable=False,
         request_id=_REQUEST_ID,
         problems=[Problem(message="unknown key 'modell'; did you mean 'model'?", line=3, column=1)],
+    ),
+    ErrorInfo(
+        code="approval_required",
+        content="You have to approve of this first.",
+        retryable=False,
+        request_id=_REQUEST_ID,
+        approval=ApprovalAsked(title="Embed 1,200 pages", data={"cost": "3.20 USD"}, sha256="0" * 64),
     ),
     CodePart(language="python", code="print(18)"),
     ImageUrlPart(url="https://weather.example/bern.png", alt="A sunny sky"),

@@ -128,6 +128,13 @@ class Header:
     example: str
 
 
+APPROVAL = Header(
+    "Approval",
+    "The `sha256` of what the person has approved of, after a refusal with `approval_required`.",
+    "0" * 64,
+)
+
+
 @dataclass(frozen=True)
 class Operation:
     method: str

@@ -20,10 +20,11 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.sessions.waiting.consent import give_consent
 from agentic_backend.tracing.tracing import Tracing
 from agentic_backend.transports.calls.admin.admin_gate import AdminGate, Call, is_for_admins
 from agentic_backend.transports.credentials import tokens_of, user_of
-from agentic_backend.transports.rest.operation import Generated, Operation
+from agentic_backend.transports.rest.operation import APPROVAL, Generated, Operation
 from agentic_backend.transports.rest.rest_errors import body_response, json_response
 from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
@@ -49,6 +50,8 @@ class OperationCall:
     async def __call__(self, request: Request, user: User | None) -> Response:
         """The answer. `user` is the caller; None if the operation is public."""
         operation, data = self._operation, b""
+        if (approved := request.headers.get(APPROVAL.name)) is not None:
+            give_consent(approved)
         if operation.body is not None:
             with self._counted():
                 data = await body_data(request, self._body_bytes)

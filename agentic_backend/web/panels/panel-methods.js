@@ -44,7 +44,7 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
     async "tools/call"({ name, arguments: given }) {
       const args = isObject(given) ? given : {};
       if (panel.isOfTool) return appToolResult({ panels, rank: panel.rank, confirm, name, args });
-      return toolResult(panels.api, await panels.calls(panel), name, args);
+      return toolResult({ api: panels.api, calls: await panels.calls(panel), confirm, name, args });
     },
     async "ui/open-link"({ url }) {
       const href = typeof url === "string" ? safeHref(url) : null;

@@ -7,6 +7,7 @@ from langchain_core.tools import tool
 
 from agentic_backend.application import (
     Application,
+    ApprovalRequired,
     Call,
     Forbidden,
     Frame,
@@ -75,6 +76,7 @@ class Boards(Application):
     def calls(self) -> Sequence[Call]:
         return [
             Call("POST", "/boards/{board}/words", self.say, errors=[Forbidden]),
+            Call("POST", "/boards/{board}/erased", self.erase, errors=[ApprovalRequired]),
             Call("GET", "/panels/{name}", self.get_named),
             Call("GET", "/{name}", self.get_any),
         ]
@@ -84,6 +86,11 @@ class Boards(Application):
         if body.words == "nonsense":
             raise Forbidden("Not here.")
         return Said(who=user.id, board=board, words=body.words.upper() if query.loudly else body.words)
+
+    async def erase(self, user: User, board: str, body: Words) -> Said:
+        """Erase a board, once the person has approved of it."""
+        self.require_approval("Erase the board", {"board": board, "words": body.words})
+        return Said(who=user.id, board=board, words="erased")
 
     async def get_named(self, user: User, name: str) -> Said:
         """A call whose path could be that of a panel's document."""

@@ -52,7 +52,8 @@ from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.records.kinds import Index, Kind, R, Record, Words
-from agentic_backend.records.records import Found, RecordPage, RecordsOfKind, Stored
+from agentic_backend.records.readable_records import Found, RecordPage, Stored
+from agentic_backend.records.records import RecordsOfKind
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 from agentic_backend.worker_processes.worker import Worker

@@ -1,10 +1,6 @@
 """A kind's rows: where a record is, and the columns by which it is found."""
 
-import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as NoBase64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any, Generic
@@ -13,15 +9,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from agentic_backend.errors import BadFrame
-from agentic_backend.records.index_terms import AFTER_NONE, LONGEST_TEXT_BYTES, beginning_of, hexadecimal, term_of
+from agentic_backend.records.index_terms import LONGEST_TEXT_BYTES, hexadecimal
 from agentic_backend.records.kinds import Index, Kind, R, Words
+from agentic_backend.records.ordered_place import Place, term_in
 from agentic_backend.records.searched_place import SearchedPlace
 from agentic_backend.records.words import VERSION, counted_words
-from agentic_backend.stores.protocol.application_records import ApplicationRecord, Order, behind
+from agentic_backend.stores.protocol.application_records import ApplicationRecord, Order
 
 LARGEST_BYTES = 256 * 1024
 """The largest record, as JSON."""
-_PLACE = re.compile(r"[0-9a-f.]+")
 
 
 class NewerRecord(Exception):
@@ -39,56 +35,6 @@ class OtherOwner(Exception):
 
     def __init__(self, kind: str) -> None:
         super().__init__(f"There are records of kind {kind} of another owner than it declares: that is another kind.")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an owner's records are in an order: all their values of the column `order` begin with `beginning`."""
-
-    order: Order
-    beginning: str
-    fields: Mapping[str, TypeAdapter[Any]]
-    """The fields whose terms come behind the beginning; none in the order of keys."""
-
-    def range(
-        self, values: Sequence[object], beginning: str | None, at_least: object, below: object
-    ) -> tuple[str, str]:
-        """The first value of the column, and the one behind all, for what `find` is asked. Raises BadFrame."""
-        among = self.beginning + self._terms(values, 0)
-        if beginning is not None:
-            if at_least is not None or below is not None or (self.fields and len(values) >= len(self.fields)):
-                raise ValueError("a beginning is of the field behind those with values, and has no other bound")
-            first = among + (beginning_of(beginning) if self.fields else hexadecimal(beginning))
-            return first, behind(first)
-        first = among if at_least is None else among + self._terms([at_least], len(values))
-        if below is None:
-            return first, behind(among)
-        # None is below nothing.
-        return max(first, among + AFTER_NONE), among + self._terms([below], len(values))
-
-    def _terms(self, values: Sequence[object], first: int) -> str:
-        """The terms of values of the fields from the `first` on. Raises BadFrame."""
-        fields = list(self.fields.items())[first : first + len(values)]
-        if len(fields) < len(values):
-            raise ValueError(f"more values than the index has fields, which are {', '.join(self.fields) or 'none'}")
-        return "".join(_term(name, adapter, value) for (name, adapter), value in zip(fields, values, strict=True))
-
-    def after(self, cursor: str | None) -> str | None:
-        """The place that a cursor names, among these records. Raises BadFrame."""
-        if cursor is None:
-            return None
-        try:
-            place = urlsafe_b64decode(cursor.encode()).decode("ascii")
-        except (NoBase64, UnicodeError):
-            place = ""
-        if not _PLACE.fullmatch(place):
-            raise BadFrame("cursor: not one that a page has given")
-        return self.beginning + place
-
-    def cursor_behind(self, row: ApplicationRecord) -> str:
-        """The cursor behind this record. It tells nothing of whose it is."""
-        place: str = getattr(row, self.order)
-        return urlsafe_b64encode(place.removeprefix(self.beginning).encode()).decode()
 
 
 class Layout(Generic[R]):
@@ -135,7 +81,7 @@ class Layout(Generic[R]):
         `within` is their value of the field that says so, None if there is none.
         """
         field = None if self.kind.words is None else self.kind.words.within
-        value = "" if field is None else _term(field, self._adapters[field], within)
+        value = "" if field is None else term_in(field, self._adapters[field], within)
         return f"{self.id} {self.stamp} {hexadecimal(owner)} {value} "
 
     def new_row(
@@ -168,7 +114,7 @@ class Layout(Generic[R]):
         terms: dict[str, str] = {"unique_1": record_id, "unique_2": record_id}
         for name, index in self.kind.indexes.items():
             values = {field: getattr(value, field) for field in index.fields}
-            own = "".join(_term(field, self._adapters[field], each) for field, each in values.items())
+            own = "".join(term_in(field, self._adapters[field], each) for field, each in values.items())
             if not index.unique:
                 # So that no two are the same, and pages neither repeat nor skip any.
                 own += sha256(record_id.encode()).hexdigest()[:24]
@@ -273,13 +219,3 @@ def _told_of_words(kind: Kind[Any], words: Words) -> tuple[object, ...]:
     """All that what is searched of a record depends on."""
     within = () if words.within is None else _told(kind, Index(words.within))
     return words.fields, words.language, within, VERSION
-
-
-def _term(field: str, adapter: TypeAdapter[Any], value: object) -> str:
-    """The term of a field's value. Raises BadFrame."""
-    try:
-        return term_of(adapter.validate_python(value))
-    except ValidationError:
-        raise BadFrame(f"{field}: not a value of this field") from None
-    except BadFrame as error:
-        raise BadFrame(f"{field}: {error}") from None

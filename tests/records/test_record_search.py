@@ -17,8 +17,9 @@ from agentic_backend.records.index_terms import term_of
 from agentic_backend.records.kinds import Index, Kind, Record, Words
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.partition_cache import PartitionCache
+from agentic_backend.records.readable_records import Found
 from agentic_backend.records.record_search import RecordSearch
-from agentic_backend.records.records import Found, OwnRecords, Records
+from agentic_backend.records.records import OwnRecords, Records
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.application_records import RecordWrite

@@ -13,7 +13,8 @@ from support.notes import COMMENTS, NOTES, WORDS, Comment, Mood, Note, Word
 from agentic_backend.errors import BadFrame, LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.records.kinds import Index, Kind, Record
 from agentic_backend.records.layout import Layout
-from agentic_backend.records.records import OwnRecords, RecordPage, Records
+from agentic_backend.records.readable_records import RecordPage
+from agentic_backend.records.records import OwnRecords, Records
 from agentic_backend.stores.protocol.trail import AdminReadRecord, TrailQuery
 from agentic_backend.stores.sqlite import SqliteStore
 from tests.stores.samples import a_session

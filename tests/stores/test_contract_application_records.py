@@ -16,7 +16,7 @@ from agentic_backend.stores.protocol.application_records import (
     RecordWrite,
     SearchedRecord,
 )
-from agentic_backend.stores.tables import SESSION_APPLICATION_RECORDS
+from agentic_backend.stores.tables import SESSION_APPLICATION_RECORDS, records_table
 from tests.stores.conftest import OpenStore
 from tests.stores.samples import EPOCH, a_record, a_session, added
 
@@ -230,7 +230,9 @@ async def test_what_is_searched_is_found_by_its_place(store: Store) -> None:
         ]
         without = a_record("without", session_id=session_id)
         await store.write_application_records(added(*own[::-1], without))
-        assert await store.get_application_records([own[1].id], of_session=of_session) == [own[1]]
+        assert await store.get_application_records([own[1].id], of_session=of_session) == [replace(own[1], words=None)]
+        [whole, *_] = await store.page(records_table(of_session=of_session), None, 10)
+        assert whole == own[0]
 
         async def places(after: str = "a", behind: str = "a~", limit: int = 10, of: bool = of_session) -> list[str]:
             return await store.searched_places(after, behind, limit, of_session=of)

@@ -12,13 +12,26 @@ from pydantic_core import to_json
 
 from agentic_backend.agents.state.readable_state import readable
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.protocol.application_records import SEARCHED
 from agentic_backend.stores.records import ExchangeRecord, SessionRecord
-from agentic_backend.stores.tables import AUDITS, EXCHANGES, MESSAGES, PROMPTS, SESSIONS, TABLES, Table, session_tables
+from agentic_backend.stores.tables import (
+    AUDITS,
+    EXCHANGES,
+    MESSAGES,
+    PROMPTS,
+    RECORDS_TABLES,
+    SESSIONS,
+    TABLES,
+    Table,
+    session_tables,
+)
 
 VERSION = 1
 _ROWS, _BYTES = 20, 1024 * 1024
 FOR_ADMINS = (AUDITS, PROMPTS)
 """The tables that only admins see: originals that modules have taken out, and the organisation's prompts."""
+# What is made of a record for searches says nothing more of a person than the record.
+_LEFT_OUT: dict[str, Any] = {table.name: {"row": {*SEARCHED}} for table in RECORDS_TABLES}
 
 
 class UserExport:
@@ -33,7 +46,8 @@ class UserExport:
         count = 0
         async for name, row in self._rows(user_id, for_admin):
             count += 1
-            yield to_json({"table": name, "row": row}, inf_nan_mode="strings") + b"\n"
+            line = {"table": name, "row": row}
+            yield to_json(line, exclude=_LEFT_OUT.get(name), inf_nan_mode="strings") + b"\n"
         yield to_json({"rows": count}) + b"\n"
 
     async def _rows(self, user_id: str, for_admin: bool) -> AsyncIterator[tuple[str, Any]]:

@@ -3,13 +3,13 @@
 A record belongs to a user, to a session, or to its application alone; those of sessions have a table of their own, and
 are deleted with them. `id` is its place: its kind, its owner and its key, so that ids sort by these. The values by
 which it is found are texts in index columns, which sort as the values do (see index_terms). What a search reads of it
-is in the same row, so that it is written, copied and deleted with the record.
+is in the same row, so that it is written, copied and deleted with the record; who reads records does not read it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 INDEXES, UNIQUE_INDEXES = 4, 2
 """The numbers of index columns that a record has: `index_1`…, and `unique_1`…"""
@@ -17,6 +17,9 @@ RECORDS_PER_WRITE = 100
 
 Order = Literal["id", "index_1", "index_2", "index_3", "index_4", "unique_1", "unique_2"]
 """The columns by which records are found."""
+Searched = Literal["words"]
+SEARCHED: tuple[Searched, ...] = get_args(Searched)
+"""The columns that only searches read, and copies: a record that is found is without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,9 +77,9 @@ lists = _operation(lambda store: store.lister.read)
 reports = _operation(lambda store: store.reporter.read)
 
 
-def columns(table: Table[Any]) -> str:
-    """The columns that a record is read from, for a SELECT."""
-    return ", ".join(f"{table.name}.{name}" for name in table.names)
+def columns(table: Table[Any], without: Collection[str] = ()) -> str:
+    """The columns that a record is read from, for a SELECT; fields `without` their columns have their defaults."""
+    return ", ".join(f"{table.name}.{name}" for name in table.names if name not in without)
 
 
 def insert(db: sqlite3.Connection, table: Table[R], records: Sequence[R], *, replace: bool = False) -> None:
@@ -94,9 +94,11 @@ def put(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]], v
         db.executemany(f"{verb} INTO {table} ({', '.join(names)}) VALUES ({values})", rows)
 
 
-def select(db: sqlite3.Connection, table: Table[R], condition: str, parameters: Any = ()) -> list[R]:
+def select(
+    db: sqlite3.Connection, table: Table[R], condition: str, parameters: Any = (), *, without: Collection[str] = ()
+) -> list[R]:
     """The records that match `condition`: the SQL after WHERE."""
-    rows = db.execute(f"SELECT {columns(table)} FROM {table.name} WHERE {condition}", parameters)
+    rows = db.execute(f"SELECT {columns(table, without)} FROM {table.name} WHERE {condition}", parameters)
     return [table.record_of(row) for row in rows]
 
 

@@ -21,6 +21,7 @@ from agentic_backend.stores.mongo.documents import Database, Document, counted, 
 from agentic_backend.stores.mongo.driver import inserted
 from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.protocol.application_records import (
+    SEARCHED,
     ApplicationRecord,
     RecordQuery,
     RecordWrite,
@@ -37,6 +38,7 @@ from agentic_backend.stores.tables import (
 )
 
 _COUNTED = counted(APPLICATION_RECORDS)
+_UNREAD = dict.fromkeys(SEARCHED, 0)
 
 
 class ApplicationRecords(Part):
@@ -135,7 +137,7 @@ class ApplicationRecords(Part):
         table = records_table(of_session=of_session)
 
         async def read() -> list[Document]:
-            found = database[table.name].find(conditions)
+            found = database[table.name].find(conditions, _UNREAD)
             return await (found.sort(list(by)) if by else found).limit(limit).to_list(None)
 
         rows = await read()

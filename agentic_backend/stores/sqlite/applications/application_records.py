@@ -3,9 +3,11 @@
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from agentic_backend.errors import LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.stores.protocol.application_records import (
+    SEARCHED,
     ApplicationRecord,
     RecordQuery,
     RecordWrite,
@@ -30,7 +32,7 @@ class ApplicationRecords(Part):
     def get_application_records(
         self, db: sqlite3.Connection, ids: Collection[str], *, of_session: bool
     ) -> list[ApplicationRecord]:
-        return select(db, records_table(of_session=of_session), f"id IN ({placeholders(ids)})", list(ids))
+        return _records(db, f"id IN ({placeholders(ids)})", list(ids), of_session=of_session)
 
     @lists
     def find_application_records(self, db: sqlite3.Connection, query: RecordQuery) -> list[ApplicationRecord]:
@@ -41,7 +43,7 @@ class ApplicationRecords(Part):
             condition += f" AND {order} {'<' if query.descending else '>'} :after"
             given["after"] = query.after
         ordered = f"{condition} ORDER BY {order} {direction} LIMIT :limit"
-        return select(db, records_table(of_session=query.of_session), ordered, given)
+        return _records(db, ordered, given, of_session=query.of_session)
 
     @lists
     def searched_places(
@@ -80,7 +82,7 @@ class ApplicationRecords(Part):
         self, db: sqlite3.Connection, kind: str, version: int, layout: str, limit: int, *, of_session: bool
     ) -> list[ApplicationRecord]:
         given = (kind, version, kind, version, layout, limit)
-        return select(db, records_table(of_session=of_session), _OUTDATED, given)
+        return _records(db, _OUTDATED, given, of_session=of_session)
 
     @writes
     def delete_application_records(
@@ -106,6 +108,10 @@ def kinds_of_records(db: sqlite3.Connection) -> Mapping[str, int]:
             kind, version = found
             newest[kind] = max(version, newest.get(kind, 0))
     return newest
+
+
+def _records(db: sqlite3.Connection, condition: str, given: Any, *, of_session: bool) -> list[ApplicationRecord]:
+    return select(db, records_table(of_session=of_session), condition, given, without=SEARCHED)
 
 
 def _written(db: sqlite3.Connection, write: RecordWrite, *, alone: bool) -> bool:

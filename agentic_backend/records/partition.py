@@ -1,4 +1,4 @@
-"""Partition: what is in memory of the records that are searched together, kept as the store has them.
+"""Partition: what is in memory of the records that are searched together in one way, kept as the store has them.
 
 A look at the store reads the places of what was written since the look before, and the records at those that are new.
 What was removed has no place to be found at; so now and then a look goes through all places.
@@ -8,25 +8,28 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Generic
 
+from agentic_backend.records.search_index import IndexT
 from agentic_backend.records.searched_place import SearchedPlace, first_at
-from agentic_backend.records.word_index import MOST_SLOTS, WordIndex
+from agentic_backend.records.word_index import MOST_SLOTS
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import SearchedRecord, behind
 
 # The clocks of instances differ, and what is written may be seen late, by less than this together.
 _OVERLAP = timedelta(seconds=60)
-# What is read at once. Others wait for the loop while records are added, for some milliseconds.
-_PLACES, _RECORDS = 2_000, 50
-# About what a slot takes of memory, without its words.
+# What is read at once.
+_PLACES = 2_000
+# About what a slot takes of memory, without what is searched.
 _SLOT_BYTES = 420
 
 
-class Partition:
+class Partition(Generic[IndexT]):
     """Records have slots, in the order in which they are added; one that is changed gets another slot."""
 
-    def __init__(self, beginning: str, *, of_session: bool, whole_every_s: float = 60) -> None:
+    def __init__(self, index: type[IndexT], beginning: str, *, of_session: bool, whole_every_s: float = 60) -> None:
         """`beginning` is that of the places of its records."""
+        self._new_index = index
         self.lock = asyncio.Lock()
         """Of whoever reads or changes it."""
         self._beginning = beginning
@@ -46,12 +49,12 @@ class Partition:
         """The same places by record."""
         self._keyed: list[tuple[str, str]] = []
         """Key and place by slot."""
-        self.words = WordIndex()
+        self.index = self._new_index()
 
     @property
     def bytes(self) -> int:
         """About what it takes of memory."""
-        return self.words.bytes + len(self._keyed) * _SLOT_BYTES
+        return self.index.bytes + len(self._keyed) * _SLOT_BYTES
 
     def record(self, slot: int) -> tuple[str, str]:
         """The record's key, and its place in the store."""
@@ -60,7 +63,7 @@ class Partition:
 
     async def look(self, store: Store, *, whole: bool = False) -> None:
         """Read what has changed in the store; `whole`: and what is gone. Raises StoreUnavailable."""
-        if self.words.gone > 100 + self.words.number // 4 or len(self._keyed) > MOST_SLOTS // 2:
+        if self.index.gone > 100 + self.index.number // 4 or len(self._keyed) > MOST_SLOTS // 2:
             self._clear()
         began, now = time.monotonic(), store.now()
         after = self._beginning
@@ -85,9 +88,9 @@ class Partition:
     async def _read(self, store: Store, places: Sequence[str]) -> None:
         """Add the records at those places that are new."""
         new = [self._beginning + place for place in places if place not in self._slots]
-        for first in range(0, len(new), _RECORDS):
-            batch = new[first : first + _RECORDS]
-            for found in await store.searched_records(batch, of_session=self._of_session):
+        for first in range(0, len(new), self.index.read_at_once):
+            batch = new[first : first + self.index.read_at_once]
+            for found in await store.searched_records(self.index.column, batch, of_session=self._of_session):
                 self._put(found)
 
     def _put(self, found: SearchedRecord) -> None:
@@ -98,10 +101,10 @@ class Partition:
             self._drop(self._places[record])
         self._slots[place], self._places[record] = len(self._keyed), place
         self._keyed.append((found.key, place))
-        self.words.add(found.words)
+        self.index.add(found.content)
 
     def _drop(self, place: str) -> None:
         slot = self._slots.pop(place, None)
         if slot is not None:
             del self._places[SearchedPlace.read(place).record]
-            self.words.drop(slot)
+            self.index.drop(slot)

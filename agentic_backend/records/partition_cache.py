@@ -1,11 +1,13 @@
-"""PartitionCache: the partitions that were searched last, by the beginning of their places, within bounds."""
+"""PartitionCache: the partitions that were searched last, within bounds."""
 
 import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 from agentic_backend.records.partition import Partition
+from agentic_backend.records.search_index import IndexT
 
 
 class PartitionCache:
@@ -14,8 +16,8 @@ class PartitionCache:
         self._most = most
         self._most_bytes = most_bytes
         self._idle_s = idle_s
-        self._kept: OrderedDict[str, Partition] = OrderedDict()
-        """The one that was used last comes last."""
+        self._kept: OrderedDict[str, Partition[Any]] = OrderedDict()
+        """By their index and the beginning of their places; the one that was used last comes last."""
         self._used_at: dict[str, float] = {}
         self._sizes: dict[str, int] = {}
         """In bytes, when it was used last."""
@@ -27,33 +29,34 @@ class PartitionCache:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def partition(self, beginning: str, *, of_session: bool) -> Partition:
+    def partition(self, index: type[IndexT], beginning: str, *, of_session: bool) -> Partition[IndexT]:
         """The one that is kept, or a new one, which is then."""
-        if beginning not in self._kept:
-            self._kept[beginning] = Partition(beginning, of_session=of_session)
-        self._used(beginning)
-        return self._kept[beginning]
+        name = _name(index, beginning)
+        if name not in self._kept:
+            self._kept[name] = Partition(index, beginning, of_session=of_session)
+        self._used(name)
+        return self._kept[name]
 
-    def settle(self, beginnings: Sequence[str]) -> None:
+    def settle(self, index: type[IndexT], beginnings: Sequence[str]) -> None:
         """Look how large these have become, and drop those used longest ago until the rest is within the bounds."""
-        for beginning in beginnings:
-            if beginning in self._kept:
-                self._used(beginning)
+        for name in (_name(index, beginning) for beginning in beginnings):
+            if name in self._kept:
+                self._used(name)
         while self._kept and (len(self._kept) > self._most or self.bytes > self._most_bytes):
             self._drop(next(iter(self._kept)))
 
-    def _used(self, beginning: str) -> None:
-        self._kept.move_to_end(beginning)
-        self._used_at[beginning] = time.monotonic()
-        size = self._kept[beginning].bytes
-        self.bytes += size - self._sizes.get(beginning, 0)
-        self._sizes[beginning] = size
+    def _used(self, name: str) -> None:
+        self._kept.move_to_end(name)
+        self._used_at[name] = time.monotonic()
+        size = self._kept[name].bytes
+        self.bytes += size - self._sizes.get(name, 0)
+        self._sizes[name] = size
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._drop_idle)
 
-    def _drop(self, beginning: str) -> None:
-        del self._kept[beginning], self._used_at[beginning]
-        self.bytes -= self._sizes.pop(beginning)
+    def _drop(self, name: str) -> None:
+        del self._kept[name], self._used_at[name]
+        self.bytes -= self._sizes.pop(name)
 
     def _drop_idle(self) -> None:
         self._timer, now = None, time.monotonic()
@@ -64,3 +67,7 @@ class PartitionCache:
                 self._timer = asyncio.get_running_loop().call_later(self._idle_s - idle_s, self._drop_idle)
                 return
             self._drop(first)
+
+
+def _name(index: type[IndexT], beginning: str) -> str:
+    return f"{index.column} {beginning}"

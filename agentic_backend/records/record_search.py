@@ -1,4 +1,4 @@
-"""RecordSearch: finds records by their words, the same on every store.
+"""RecordSearch: finds records by their words or their vectors, the same on every store.
 
 What ranks them is in memory; what is found is what the store has. So a record that was removed or changed elsewhere is
 not found as it was, however old the memory is.
@@ -7,14 +7,14 @@ not found as it was, however old the memory is.
 from asyncio import gather
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Any, NamedTuple
 
 from agentic_backend.loop.event_loop import in_thread_if_long
 from agentic_backend.records.partition import Partition
 from agentic_backend.records.partition_cache import PartitionCache
+from agentic_backend.records.search_index import IndexT, SearchQuery
 from agentic_backend.records.searched_place import SearchedPlace
-from agentic_backend.records.word_index import Sought, best, work_of
-from agentic_backend.records.words import sought_words
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import ApplicationRecord
 
@@ -25,11 +25,11 @@ _LOOKS = (False, True, True)
 _AT_ONCE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """A record as it is in memory."""
+class _Hit(NamedTuple):
+    """A record as it is in memory. Hits sort as they are found."""
 
-    score: float
+    below: float
+    """Its score, with the other sign."""
     key: str
     place: str
 
@@ -40,46 +40,50 @@ class RecordSearch:
         self._cache = PartitionCache() if cache is None else cache
 
     async def find(
-        self, beginnings: Collection[str], id_of: Callable[[str], str], query: str, limit: int, *, of_session: bool
-    ) -> list[tuple[ApplicationRecord, float]]:
-        """The `limit` records that the query's words rank first, with their scores, the highest first, then by key.
-
-        They are those of an owner's whose places begin so; `id_of` gives their ids by key. Raises StoreUnavailable.
-        """
-        sought = sought_words(query)
-        if not sought:
-            return []
-        # In this order everybody waits for them.
-        names = sorted(set(beginnings))
-        partitions = [self._cache.partition(name, of_session=of_session) for name in names]
-        try:
-            return await self._find(partitions, id_of, sought, limit, of_session=of_session)
-        finally:
-            self._cache.settle(names)
-
-    async def _find(
         self,
-        partitions: Sequence[Partition],
+        beginnings: Collection[str],
         id_of: Callable[[str], str],
-        sought: Sought,
+        query: SearchQuery[IndexT],
         limit: int,
         *,
         of_session: bool,
     ) -> list[tuple[ApplicationRecord, float]]:
+        """The `limit` records that the query ranks first, with their scores, the highest first, then by key.
+
+        They are those of an owner's whose places begin so; `id_of` gives their ids by key. Raises StoreUnavailable.
+        """
+        # In this order everybody waits for them.
+        names = sorted(set(beginnings))
         found: list[tuple[ApplicationRecord, float]] = []
         for whole in _LOOKS:
-            async with _held(partitions):
-                await self._look(partitions, whole=whole)
-                hits = await _best(partitions, sought, limit)
+            hits: list[_Hit] = []
+            # Of those that need no others a few are held at once, however much all of them take.
+            step = max(1, len(names)) if query.together else _AT_ONCE
+            for first in range(0, len(names), step):
+                some = names[first : first + step]
+                hits += await self._hits(some, query, limit, of_session=of_session, whole=whole)
+            hits = sorted(hits)[:limit]
             ids = [id_of(hit.key) for hit in hits]
             rows = await self._store.get_application_records(ids, of_session=of_session) if ids else []
             there = {row.searched: row for row in rows if _is_written_whole(row)}
-            found = [(there[hit.place], hit.score) for hit in hits if hit.place in there]
+            found = [(there[hit.place], -hit.below) for hit in hits if hit.place in there]
             if len(found) == len(hits):
                 break
         return found
 
-    async def _look(self, partitions: Sequence[Partition], *, whole: bool) -> None:
+    async def _hits(
+        self, names: Sequence[str], query: SearchQuery[IndexT], limit: int, *, of_session: bool, whole: bool
+    ) -> list[_Hit]:
+        partitions = [self._cache.partition(query.index, name, of_session=of_session) for name in names]
+        try:
+            async with _held(partitions):
+                await self._look(partitions, whole=whole)
+                work = query.work([each.index for each in partitions])
+                return await in_thread_if_long(work, _best, partitions, query, limit)
+        finally:
+            self._cache.settle(query.index, names)
+
+    async def _look(self, partitions: Sequence[Partition[Any]], *, whole: bool) -> None:
         for first in range(0, len(partitions), _AT_ONCE):
             some = partitions[first : first + _AT_ONCE]
             # All have ended before one's error is raised: then nobody holds them any more.
@@ -90,7 +94,7 @@ class RecordSearch:
 
 
 @asynccontextmanager
-async def _held(partitions: Sequence[Partition]) -> AsyncIterator[None]:
+async def _held(partitions: Sequence[Partition[Any]]) -> AsyncIterator[None]:
     async with AsyncExitStack() as held:
         for partition in partitions:
             # So that two searches fill a partition once, and none changes what another looks through.
@@ -98,11 +102,9 @@ async def _held(partitions: Sequence[Partition]) -> AsyncIterator[None]:
         yield
 
 
-async def _best(partitions: Sequence[Partition], sought: Sought, limit: int) -> list[_Hit]:
-    indexes = [partition.words for partition in partitions]
-    found = await in_thread_if_long(work_of(indexes, sought), best, indexes, sought, limit)
-    ranked = sorted((-score, *partitions[which].record(slot)) for score, which, slot in found)
-    return [_Hit(-score, key, place) for score, key, place in ranked[:limit]]
+def _best(partitions: Sequence[Partition[IndexT]], query: SearchQuery[IndexT], limit: int) -> list[_Hit]:
+    found = query.best([each.index for each in partitions], limit)
+    return nsmallest(limit, (_Hit(-score, *partitions[which].record(slot)) for score, which, slot in found))
 
 
 def _is_written_whole(row: ApplicationRecord) -> bool:

@@ -10,6 +10,9 @@ from agentic_backend.records.kinds import Kind, R
 from agentic_backend.records.layout import Layout, OtherOwner
 from agentic_backend.records.readable_records import MOST_PER_PAGE, Found, OthersRecords, ReadableRecords, Stored
 from agentic_backend.records.record_search import RecordSearch
+from agentic_backend.records.search_index import IndexT, SearchQuery
+from agentic_backend.records.word_index import WordQuery
+from agentic_backend.records.words import sought_words
 from agentic_backend.sessions.access import owned_session
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.protocol.application_records import (
@@ -58,23 +61,10 @@ class OwnRecords(ReadableRecords[R]):
         words = self._layout.kind.words
         if words is None:
             raise ValueError(f"the kind {self._layout.id} declares no words")
-        if (words.within is None) != (within is None) or isinstance(within, str):
-            raise ValueError(f"a search of {self._layout.id} is within values of {words.within!r}")
-        if type(query) is not str or type(limit) is not int:
-            raise TypeError("the query has to be a text, and the limit a whole number")
-        values = [None] if within is None else within
-        if len(values) > MOST_WITHIN:
-            raise BadFrame(f"{len(values)} values are searched within, {MOST_WITHIN} may be")
-        beginnings = {self._layout.searched_together(self._owned_by, value) for value in values}
-        await self._prepare(None)
-        found = await self._search.find(
-            beginnings,
-            lambda key: self._layout.id_of(self._owned_by, key),
-            query,
-            max(1, min(limit, MOST_PER_PAGE)),
-            of_session=self._layout.of_session,
-        )
-        return [Found(self._stored(row), score) for row, score in found]
+        if type(query) is not str:
+            raise TypeError("the query has to be a text")
+        sought = sought_words(query)
+        return await self._found(WordQuery(sought) if sought else None, words.within, within, limit)
 
     async def add(self, value: R, key: str | None = None) -> Stored[R]:
         """Store a new record, under a key of its own if none is given. Raises as `Records.write` does."""
@@ -103,6 +93,30 @@ class OwnRecords(ReadableRecords[R]):
     def removing(self, stored: Stored[R]) -> RecordWrite:
         """The write that `remove` does."""
         return RecordWrite(self._own(stored), is_removal=True)
+
+    async def _found(
+        self, query: SearchQuery[IndexT] | None, field: str | None, within: Sequence[object] | None, limit: int
+    ) -> Sequence[Found[R]]:
+        """What the query finds `within` values of the field that parts the records; None finds nothing."""
+        if (field is None) != (within is None) or isinstance(within, str):
+            raise ValueError(f"a search of {self._layout.id} is within values of {field!r}")
+        if type(limit) is not int:
+            raise TypeError("the limit has to be a whole number")
+        values = [None] if within is None else within
+        if len(values) > MOST_WITHIN:
+            raise BadFrame(f"{len(values)} values are searched within, {MOST_WITHIN} may be")
+        beginnings = {self._layout.searched_together(self._owned_by, value) for value in values}
+        await self._prepare(None)
+        if query is None:
+            return []
+        found = await self._search.find(
+            beginnings,
+            lambda key: self._layout.id_of(self._owned_by, key),
+            query,
+            max(1, min(limit, MOST_PER_PAGE)),
+            of_session=self._layout.of_session,
+        )
+        return [Found(self._stored(row), score) for row, score in found]
 
     async def _write(self, write: RecordWrite) -> Stored[R]:
         await self._store.write_application_records([write])

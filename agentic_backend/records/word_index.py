@@ -1,6 +1,6 @@
 """The words of records in memory, and what ranks the records by them: BM25 (Robertson and Zaragoza, 2009).
 
-A record is a number, its slot. What is asked of several indexes is answered as if they were one.
+What is asked of several indexes is answered as if they were one.
 """
 
 from array import array
@@ -10,9 +10,10 @@ from heapq import nlargest
 from itertools import chain
 from math import log
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from agentic_backend.records.words import read_words
+from agentic_backend.stores.protocol.application_records import Searched
 
 _K1, _B = 1.2, 0.75
 # A posting is a slot and how often the word comes there, in one number of 32 bits; more often hardly changes a score.
@@ -30,7 +31,8 @@ _Numbers: TypeAlias = "array[int]"
 
 
 class WordIndex:
-    """Slots are added from 0 on, and never used again."""
+    column: ClassVar[Searched] = "words"
+    read_at_once: ClassVar[int] = 50
 
     def __init__(self) -> None:
         self._postings: dict[str, _Numbers] = {}
@@ -40,7 +42,6 @@ class WordIndex:
         self.lengths: _Numbers = array("I")
         """The number of words by slot."""
         self.number = 0
-        """Of slots that are not gone."""
         self.length = 0
         """The number of their words."""
         self._gone: set[int] = set()
@@ -52,12 +53,10 @@ class WordIndex:
 
     @property
     def bytes(self) -> int:
-        """About what it takes of memory."""
         return int(self._all * _POSTING_BYTES + len(self._postings) * _WORD_BYTES + len(self.lengths) * _SLOT_BYTES)
 
     @property
     def gone(self) -> int:
-        """The number of slots that are gone."""
         return len(self._gone)
 
     def add(self, counted: str) -> None:
@@ -84,7 +83,6 @@ class WordIndex:
         self.length += length
 
     def drop(self, slot: int) -> None:
-        """Leave the slot out from now on."""
         self.number -= 1
         self.length -= self.lengths[slot]
         self._gone.add(slot)
@@ -136,9 +134,20 @@ class WordIndex:
         return sum(len(self._postings[word]) for word in words if word in self._postings)
 
 
-def work_of(indexes: Sequence[WordIndex], sought: Sought) -> int:
-    """How many postings the words that are looked for have, which the time of `best` grows with."""
-    return sum(index.work(words) for index in indexes for words, _ in sought)
+class WordQuery:
+    """Words that are looked for in indexes."""
+
+    index = WordIndex
+    together = True
+
+    def __init__(self, sought: Sought) -> None:
+        self._sought = sought
+
+    def work(self, indexes: Sequence[WordIndex]) -> int:
+        return sum(index.work(words) for index in indexes for words, _ in self._sought)
+
+    def best(self, indexes: Sequence[WordIndex], limit: int) -> list[tuple[float, int, int]]:
+        return best(indexes, self._sought, limit)
 
 
 def best(indexes: Sequence[WordIndex], sought: Sought, limit: int) -> list[tuple[float, int, int]]:

@@ -10,7 +10,7 @@ from agentic_backend.records import partition as partition_module
 from agentic_backend.records.kinds import Kind, Record, Words
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.partition import Partition
-from agentic_backend.records.word_index import best
+from agentic_backend.records.word_index import WordIndex, best
 from agentic_backend.records.words import sought_words
 from agentic_backend.stores.protocol.application_records import ApplicationRecord, RecordWrite
 from agentic_backend.stores.sqlite import SqliteStore
@@ -45,13 +45,13 @@ async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[SqliteStore]:
     await store.aclose()
 
 
-def a_partition(whole_every_s: float = 3_600) -> Partition:
-    return Partition(LAYOUT.searched_together("", None), of_session=False, whole_every_s=whole_every_s)
+def a_partition(whole_every_s: float = 3_600) -> Partition[WordIndex]:
+    return Partition(WordIndex, LAYOUT.searched_together("", None), of_session=False, whole_every_s=whole_every_s)
 
 
-def found(partition: Partition, query: str) -> dict[str, float]:
+def found(partition: Partition[WordIndex], query: str) -> dict[str, float]:
     """The scores by key."""
-    hits = best([partition.words], sought_words(query), 100)
+    hits = best([partition.index], sought_words(query), 100)
     return {partition.record(slot)[0]: round(score, 9) for score, _, slot in hits}
 
 
@@ -112,7 +112,7 @@ async def test_no_more_is_read_than_has_changed(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setattr(partition_module, "_PLACES", 3)
-    monkeypatch.setattr(partition_module, "_RECORDS", 2)
+    monkeypatch.setattr(WordIndex, "read_at_once", 2)
     rows = await add(store, NOON, **{f"k{number}": "word" for number in range(10)})
     partition = a_partition()
     await partition.look(store)

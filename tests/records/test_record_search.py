@@ -232,9 +232,9 @@ async def test_searches_at_once_fill_a_partition_once(store: Store, monkeypatch:
     read: list[str] = []
     real = store.searched_records
 
-    async def searched_records(places: Any, *, of_session: bool) -> Any:
+    async def searched_records(column: Any, places: Any, *, of_session: bool) -> Any:
         read.extend(places)
-        return await real(places, of_session=of_session)
+        return await real(column, places, of_session=of_session)
 
     monkeypatch.setattr(store, "searched_records", searched_records)
     found = await asyncio.gather(*(notes.search("word") for _ in range(5)))
@@ -251,11 +251,11 @@ async def test_a_search_that_the_store_fails_is_refused_and_the_next_one_is_whol
         await pages.add(Page(text="word", book=book), book)
     real = store.searched_records
 
-    async def searched_records(places: Any, *, of_session: bool) -> Any:
+    async def searched_records(column: Any, places: Any, *, of_session: bool) -> Any:
         [place] = places
         if place.split(" ")[3] == term_of("b"):
             raise StoreUnavailable
-        return await real(places, of_session=of_session)
+        return await real(column, places, of_session=of_session)
 
     with monkeypatch.context() as failing:
         failing.setattr(store, "searched_records", searched_records)

@@ -241,7 +241,7 @@ async def test_what_is_searched_is_found_by_its_place(store: Store) -> None:
         assert await places("a 0", "a 3") == ["a 1", "a 2"] and await places(limit=2) == ["a 0", "a 1"]
         await store.write_application_records([changed(own[1], searched="a 4"), removed(own[2])])
         assert await places() == ["a 0", "a 3", "a 4"]
-        found = await store.searched_records(["a 0", "a 1", "a 2", "a 4", "absent"], of_session=of_session)
+        found = await store.searched_records("words", ["a 0", "a 1", "a 2", "a 4", "absent"], of_session=of_session)
         assert sorted(found, key=lambda each: each.key) == [
             SearchedRecord("0", "a 0", ""),
             SearchedRecord("1", "a 4", "1 größe\n2 b"),

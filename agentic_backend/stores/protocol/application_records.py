@@ -56,11 +56,11 @@ class ApplicationRecord:
 
 @dataclass(frozen=True, slots=True)
 class SearchedRecord:
-    """What a search reads of a record."""
+    """What a search reads of a record: `content` is what one of the searched columns has."""
 
     key: str
     searched: str
-    words: str = field(repr=False)
+    content: Any = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,9 @@ class ApplicationRecordStore(Protocol):
         """
         ...
 
-    async def searched_records(self, places: Collection[str], *, of_session: bool) -> list[SearchedRecord]:
+    async def searched_records(
+        self, column: Searched, places: Collection[str], *, of_session: bool
+    ) -> list[SearchedRecord]:
         """What is searched of the records at these places, in any order; without those that are no longer there."""
         ...
 

@@ -25,6 +25,7 @@ from agentic_backend.stores.protocol.application_records import (
     ApplicationRecord,
     RecordQuery,
     RecordWrite,
+    Searched,
     SearchedRecord,
     behind,
 )
@@ -72,12 +73,12 @@ class ApplicationRecords(Part):
 
     @operation
     async def searched_records(
-        self, database: Database, places: Collection[str], *, of_session: bool
+        self, database: Database, column: Searched, places: Collection[str], *, of_session: bool
     ) -> list[SearchedRecord]:
         records = database[records_table(of_session=of_session).name]
         wanted = {"searched": {"$in": list(places)}, **_COUNTED}
-        found = records.find(wanted, {"key": 1, "searched": 1, "words": 1})
-        return [SearchedRecord(row["key"], row["searched"], row["words"]) for row in await found.to_list(None)]
+        found = records.find(wanted, {"key": 1, "searched": 1, column: 1})
+        return [SearchedRecord(row["key"], row["searched"], row.get(column)) for row in await found.to_list(None)]
 
     @operation
     async def write_application_records(self, database: Database, writes: Sequence[RecordWrite]) -> None:

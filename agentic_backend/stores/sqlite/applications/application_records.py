@@ -11,6 +11,7 @@ from agentic_backend.stores.protocol.application_records import (
     ApplicationRecord,
     RecordQuery,
     RecordWrite,
+    Searched,
     SearchedRecord,
     behind,
 )
@@ -56,10 +57,10 @@ class ApplicationRecords(Part):
 
     @lists
     def searched_records(
-        self, db: sqlite3.Connection, places: Collection[str], *, of_session: bool
+        self, db: sqlite3.Connection, column: Searched, places: Collection[str], *, of_session: bool
     ) -> list[SearchedRecord]:
         table = records_table(of_session=of_session).name
-        found = f"SELECT key, searched, words FROM {table} WHERE searched IN ({placeholders(places)})"
+        found = f"SELECT key, searched, {column} FROM {table} WHERE searched IN ({placeholders(places)})"
         return [SearchedRecord(*row) for row in db.execute(found, list(places))]
 
     @writes

@@ -51,7 +51,7 @@ from agentic_backend.policy.usage.embedding import Embedded, EmbeddingEstimate
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import Value, absent
-from agentic_backend.records.kinds import Index, Kind, R, Record, Words
+from agentic_backend.records.kinds import Index, Kind, R, Record, Vector, Vectors, Words
 from agentic_backend.records.readable_records import Found, RecordPage, Stored
 from agentic_backend.records.records import RecordsOfKind
 from agentic_backend.stores.protocol.application_records import RecordWrite
@@ -112,6 +112,8 @@ __all__ = [
     "Stored",
     "User",
     "Value",
+    "Vector",
+    "Vectors",
     "Words",
     "Worker",
     "WorkerEmbedder",

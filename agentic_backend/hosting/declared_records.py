@@ -10,13 +10,13 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.hosting.declarations import first_broken, listed
 from agentic_backend.hosting.declared_calls import is_number
-from agentic_backend.records.kinds import Index, Kind, Record, Words
+from agentic_backend.records.kinds import Index, Kind, Record, Vectors, Words
 from agentic_backend.records.layout import Layout
 from agentic_backend.stores.protocol.application_records import INDEXES, UNIQUE_INDEXES
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MOST_KINDS, _MOST_FIELDS, _MOST_RECORDS = 50, 3, 100_000
-_MOST_WORDS_FIELDS = 10
+_MOST_SEARCHED_FIELDS = 10
 _LONGEST_DAYS = 36_500
 _INDEXED = (str, int, float, bool, datetime)
 
@@ -53,6 +53,8 @@ def _check(kind: Kind[Any]) -> None:
     _check_indexes(kind)
     if kind.words is not None:
         _check_words(kind, kind.words)
+    if kind.vectors is not None:
+        _check_vectors(kind, kind.vectors)
 
 
 def _check_indexes(kind: Kind[Any]) -> None:
@@ -80,12 +82,30 @@ def _check_index(kind: Kind[Any], name: str, index: Index) -> None:
 def _check_words(kind: Kind[Any], words: object) -> None:
     if type(words) is not Words:
         _refuse(kind, "'words' has to be Words")
-    if not 1 <= len(words.fields) <= _MOST_WORDS_FIELDS or len({*words.fields}) < len(words.fields):
-        _refuse(kind, f"'words' needs 1 to {_MOST_WORDS_FIELDS} fields")
+    if not 1 <= len(words.fields) <= _MOST_SEARCHED_FIELDS or len({*words.fields}) < len(words.fields):
+        _refuse(kind, f"'words' needs 1 to {_MOST_SEARCHED_FIELDS} fields")
     for field in (*words.fields, *([] if words.language is None else [words.language])):
         _check_field(kind, "'words'", field, _is_text, "it is no text")
     if words.within is not None:
         _check_field(kind, "'words'", words.within, _is_indexed, "its type is none of an index")
+
+
+def _check_vectors(kind: Kind[Any], vectors: object) -> None:
+    if type(vectors) is not Vectors:
+        _refuse(kind, "'vectors' has to be Vectors")
+    if not 1 <= len(vectors.fields) <= _MOST_SEARCHED_FIELDS or len({*vectors.fields}) < len(vectors.fields):
+        _refuse(kind, f"'vectors' needs 1 to {_MOST_SEARCHED_FIELDS} fields")
+    for field in vectors.fields:
+        _check_field(kind, "'vectors'", field, lambda _: True, "")
+    if vectors.within is not None:
+        _check_field(kind, "'vectors'", vectors.within, _is_indexed, "its type is none of an index")
+    if kind.words is not None and kind.words.within != vectors.within:
+        _refuse(kind, "'words' and 'vectors' have to be within the same field")
+    try:
+        # Now, where others don't wait.
+        import agentic_backend.records.vector_index  # noqa: F401
+    except ImportError:
+        _refuse(kind, "'vectors' needs numpy: install agentic-backend[vectors]")
 
 
 def _check_field(kind: Kind[Any], what: str, field: object, is_fit: Callable[[Any], bool], why: str) -> None:

@@ -1,12 +1,17 @@
 """Kinds: what an application declares of its records. docs/applications.md shows their use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 Owner = Literal["user", "session", "application"]
+Vector: TypeAlias = Sequence[float] | bytes
+"""Up to 4,096 finite numbers that are not all zero; bytes are numbers of 32 bits, the lowest byte first.
+
+Only their direction counts: what is kept has the length 1.
+"""
 
 
 class Record(BaseModel):
@@ -57,6 +62,23 @@ class Words:
             object.__setattr__(self, name, value)
 
 
+@dataclass(frozen=True, init=False)
+class Vectors:
+    """The fields of a kind that the vectors of its records are made of, by whoever writes them.
+
+    A record has one or none. A change that gives none keeps it, if these fields and `within` stay as they are, and else
+    leaves the record without. The records of an owner that have the same value in the field `within`, of a type that an
+    index may have, are searched together; without it, all of the owner's. Words of the kind are within the same.
+    """
+
+    fields: tuple[str, ...]
+    within: str | None
+
+    def __init__(self, *fields: str, within: str | None = None) -> None:
+        for name, value in (("fields", fields), ("within", within)):
+            object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True)
 class Kind(Generic[R]):
     """A kind of records, all of one model. An application declares it in `Application.records`."""
@@ -71,6 +93,8 @@ class Kind(Generic[R]):
     """By name; at most four, and two that are unique."""
     words: Words | None = None
     """What is searched by its words, if anything."""
+    vectors: Vectors | None = None
+    """What is searched by vectors, if anything; it needs `agentic-backend[vectors]`."""
     append_only: bool = False
     """Whether a record stays as it is: it can't be changed, and goes only with its owner or its time."""
     version: int = 1

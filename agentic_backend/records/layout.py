@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.records.index_terms import LONGEST_TEXT_BYTES, hexadecimal
-from agentic_backend.records.kinds import Index, Kind, R, Words
+from agentic_backend.records.kinds import Index, Kind, R, Vector, Words
 from agentic_backend.records.ordered_place import Place, term_in
 from agentic_backend.records.searched_place import SearchedPlace
 from agentic_backend.records.words import VERSION, counted_words
@@ -18,6 +18,8 @@ from agentic_backend.stores.protocol.application_records import ApplicationRecor
 
 LARGEST_BYTES = 256 * 1024
 """The largest record, as JSON."""
+# So the stamps of kinds with vectors begin: whatever has been written by another kind may have left an old vector.
+_WITH_VECTORS = "v"
 
 
 class NewerRecord(Exception):
@@ -45,13 +47,18 @@ class Layout(Generic[R]):
         """The kind's name among those of all applications."""
         self._columns = _columns(kind.indexes)
         names = {name for index in kind.indexes.values() for name in index.fields}
-        if kind.words is not None and kind.words.within is not None:
-            names.add(kind.words.within)
+        self._is_searched = kind.words is not None or kind.vectors is not None
+        self._within = next((way.within for way in (kind.words, kind.vectors) if way is not None), None)
+        if self._within is not None:
+            names.add(self._within)
         self._adapters = {name: _adapter(kind, name) for name in names}
         told = [(name, self._columns[name], *_told(kind, index)) for name, index in sorted(kind.indexes.items())]
         of_words = () if kind.words is None else (_told_of_words(kind, kind.words),)
-        self.stamp = sha256(repr((kind.version, kind.owner, told, *of_words)).encode()).hexdigest()[:16]
-        """Changes with the version, the owner, the indexes and the words. Terms of another one are in nobody's way."""
+        of_vectors = () if kind.vectors is None else ("vectors", _told_of_within(kind, kind.vectors.within))
+        hashed = sha256(repr((kind.version, kind.owner, told, *of_words, *of_vectors)).encode()).hexdigest()[:16]
+        self.stamp = hashed if kind.vectors is None else _WITH_VECTORS + hashed[1:]
+        """Changes with the version, the owner, the indexes and what is searched. Terms of another one are in nobody's
+        way."""
 
     def place_in(self, index: str | None, owner: str | None) -> Place:
         """Where the owner's records are in the index, or in the order of keys; None: those of all owners."""
@@ -80,22 +87,55 @@ class Layout(Generic[R]):
 
         `within` is their value of the field that says so, None if there is none.
         """
-        field = None if self.kind.words is None else self.kind.words.within
+        field = self._within
         value = "" if field is None else term_in(field, self._adapters[field], within)
         return f"{self.id} {self.stamp} {hexadecimal(owner)} {value} "
 
     def new_row(
-        self, value: R, key: str, user_id: str | None, session_id: str | None, now: datetime
+        self,
+        value: R,
+        key: str,
+        user_id: str | None,
+        session_id: str | None,
+        now: datetime,
+        vector: bytes | None = None,
     ) -> ApplicationRecord:
         """The row of a new record. Raises BadFrame if the value is too large, or has a value that no index can hold.
 
         Raises ValueError if it would not be read as it is.
         """
-        return self._row(value, key, user_id, session_id, now, now, now, 1)
+        return self._row(value, key, user_id, session_id, now, now, now, 1, vector)
 
-    def changed_row(self, row: ApplicationRecord, value: R, at: datetime, written_at: datetime) -> ApplicationRecord:
+    def changed_row(
+        self, row: ApplicationRecord, value: R, at: datetime, written_at: datetime, vector: bytes | None = None
+    ) -> ApplicationRecord:
         """The row with another value, in its next revision, which counts as written `at`. Raises as `new_row` does."""
-        return self._row(value, row.key, row.user_id, row.session_id, row.created_at, at, written_at, row.revision + 1)
+        revision = row.revision + 1
+        return self._row(value, row.key, row.user_id, row.session_id, row.created_at, at, written_at, revision, vector)
+
+    def packed(self, vector: Vector | None) -> bytes | None:
+        """What is stored of a vector. Raises ValueError and TypeError as `vectors.packed` does."""
+        if vector is None:
+            return None
+        if self.kind.vectors is None:
+            raise ValueError(f"the kind {self.id} declares no vectors")
+        # It needs what is installed for those alone who use it.
+        from agentic_backend.records.vectors import packed
+
+        return packed(vector)
+
+    def has_vector(self, row: ApplicationRecord) -> bool:
+        """Whether the row's vector, if it has one, is of its value."""
+        return self.kind.vectors is not None and row.layout.startswith(_WITH_VECTORS)
+
+    def keeps_vector(self, row: ApplicationRecord, value: R) -> bool:
+        """Whether the row's vector is also that of this value: what it is made of is the same."""
+        if self.kind.vectors is None or not self.has_vector(row):
+            return False
+        # As it is stored: who gives the value may have changed the one that was read.
+        before, parts = self.value_of(row), self.kind.vectors.fields
+        names = parts if self._within is None else (*parts, self._within)
+        return all(getattr(before, name) == getattr(value, name) for name in names)
 
     def _row(
         self,
@@ -107,6 +147,7 @@ class Layout(Generic[R]):
         at: datetime,
         written_at: datetime,
         revision: int,
+        vector: bytes | None,
     ) -> ApplicationRecord:
         owner = session_id or user_id or ""
         stored = self._stored(value)
@@ -122,8 +163,12 @@ class Layout(Generic[R]):
                 # Of those without any value there may be many.
                 continue
             terms[self._columns[name]] = self._beginning_in(name, owner) + own
+        if self._is_searched:
+            within = None if self._within is None else getattr(value, self._within)
+            place = SearchedPlace.of(written_at, record_id, revision)
+            terms["searched"] = self.searched_together(owner, within) + place.text
         if self.kind.words is not None:
-            terms |= self._searched(self.kind.words, value, owner, SearchedPlace.of(written_at, record_id, revision))
+            terms["words"] = _words_of(self.kind.words, value)
         return ApplicationRecord(
             id=record_id,
             kind=self.id,
@@ -136,16 +181,9 @@ class Layout(Generic[R]):
             version=self.kind.version,
             layout=self.stamp,
             value=stored,
+            vector=vector,
             **terms,
         )
-
-    def _searched(self, words: Words, value: R, owner: str, place: SearchedPlace) -> dict[str, str]:
-        """The columns of what is searched. Raises BadFrame."""
-        within, language = (None if name is None else getattr(value, name) for name in (words.within, words.language))
-        return {
-            "searched": self.searched_together(owner, within) + place.text,
-            "words": counted_words([getattr(value, name) for name in words.fields], language),
-        }
 
     def value_of(self, row: ApplicationRecord) -> R:
         """The record, brought to the kind's version. Raises NewerRecord, and what an upgrade or the model raises."""
@@ -217,5 +255,13 @@ def _told(kind: Kind[Any], index: Index) -> tuple[object, ...]:
 
 def _told_of_words(kind: Kind[Any], words: Words) -> tuple[object, ...]:
     """All that what is searched of a record depends on."""
-    within = () if words.within is None else _told(kind, Index(words.within))
-    return words.fields, words.language, within, VERSION
+    return words.fields, words.language, _told_of_within(kind, words.within), VERSION
+
+
+def _told_of_within(kind: Kind[Any], within: str | None) -> tuple[object, ...]:
+    return () if within is None else _told(kind, Index(within))
+
+
+def _words_of(words: Words, value: object) -> str:
+    language = None if words.language is None else getattr(value, words.language)
+    return counted_words([getattr(value, name) for name in words.fields], language)

@@ -6,7 +6,7 @@ from typing import Any, Generic
 from uuid import uuid4
 
 from agentic_backend.errors import BadFrame, RecordConflict
-from agentic_backend.records.kinds import Kind, R
+from agentic_backend.records.kinds import Kind, R, Vector
 from agentic_backend.records.layout import Layout, OtherOwner
 from agentic_backend.records.readable_records import MOST_PER_PAGE, Found, OthersRecords, ReadableRecords, Stored
 from agentic_backend.records.record_search import RecordSearch
@@ -66,29 +66,52 @@ class OwnRecords(ReadableRecords[R]):
         sought = sought_words(query)
         return await self._found(WordQuery(sought) if sought else None, words.within, within, limit)
 
-    async def add(self, value: R, key: str | None = None) -> Stored[R]:
-        """Store a new record, under a key of its own if none is given. Raises as `Records.write` does."""
-        return await self._write(self.adding(value, key))
+    async def nearest(
+        self, vector: Vector, *, within: Sequence[object] | None = None, limit: int = 10
+    ) -> Sequence[Found[R]]:
+        """The at most `limit` records, up to 200, whose vectors are nearest to this one, the nearest first.
 
-    async def change(self, stored: Stored[R], value: R) -> Stored[R]:
-        """Replace the record, which must still be as it was read. Raises as `Records.write` does."""
-        return await self._write(self.changing(stored, value))
+        Their scores are the cosines, from -1 to 1; those with the same come by key. Vectors with another number of
+        dimensions are not found. `within` is as for `search`, and so are the errors; raises ValueError and TypeError if
+        it is no Vector.
+        """
+        vectors = self._layout.kind.vectors
+        if vectors is None:
+            raise ValueError(f"the kind {self._layout.id} declares no vectors")
+        # It needs what is installed for those alone who use it.
+        from agentic_backend.records.vector_index import VectorQuery
+        from agentic_backend.records.vectors import packed
+
+        return await self._found(VectorQuery(packed(vector)), vectors.within, within, limit)
+
+    async def add(self, value: R, key: str | None = None, *, vector: Vector | None = None) -> Stored[R]:
+        """Store a new record, under a key of its own if none is given. Raises as `adding` and `Records.write` do."""
+        return await self._write(self.adding(value, key, vector=vector))
+
+    async def change(self, stored: Stored[R], value: R, *, vector: Vector | None = None) -> Stored[R]:
+        """Replace the record, which must still be as it was read. Raises as `changing` and `Records.write` do."""
+        return await self._write(self.changing(stored, value, vector=vector))
 
     async def remove(self, stored: Stored[R]) -> None:
         """Remove the record, which must still be as it was read. Raises as `Records.write` does."""
         await self._store.write_application_records([self.removing(stored)])
 
-    def adding(self, value: R, key: str | None = None) -> RecordWrite:
-        """The write that `add` does. Raises BadFrame."""
+    def adding(self, value: R, key: str | None = None, *, vector: Vector | None = None) -> RecordWrite:
+        """The write that `add` does. Raises BadFrame; ValueError and TypeError if the vector is none."""
         key = uuid4().hex if key is None else key
-        row = self._layout.new_row(value, key, self._user_id, self._session_id, self._store.now())
+        packed = self._layout.packed(vector)
+        row = self._layout.new_row(value, key, self._user_id, self._session_id, self._store.now(), packed)
         return RecordWrite(row, most=self._layout.kind.most, among=self._layout.beginning(self._owned_by))
 
-    def changing(self, stored: Stored[R], value: R) -> RecordWrite:
-        """The write that `change` does. Raises BadFrame."""
-        before = self._own(stored)
+    def changing(self, stored: Stored[R], value: R, *, vector: Vector | None = None) -> RecordWrite:
+        """The write that `change` does. Raises as `adding` does.
+
+        Without a vector the record keeps the one that it has, if that is also of the new value (see Vectors).
+        """
+        before, packed = self._own(stored), self._layout.packed(vector)
         at = max(self._store.now(), before.updated_at)
-        return RecordWrite(self._layout.changed_row(before, value, at, at))
+        keeps = packed is None and self._layout.keeps_vector(before, value)
+        return RecordWrite(self._layout.changed_row(before, value, at, at, packed), keeps_vector=keeps)
 
     def removing(self, stored: Stored[R]) -> RecordWrite:
         """The write that `remove` does."""
@@ -214,4 +237,5 @@ def rewritten(layout: Layout[Any], row: ApplicationRecord, now: datetime) -> Rec
     """
     if not layout.of_session and (row.user_id is None) != (layout.kind.owner == "application"):
         raise OtherOwner(layout.id)
-    return RecordWrite(layout.changed_row(row, layout.value_of(row), row.updated_at, now))
+    changed = layout.changed_row(row, layout.value_of(row), row.updated_at, now)
+    return RecordWrite(changed, keeps_vector=layout.has_vector(row))

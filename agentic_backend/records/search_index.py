@@ -51,6 +51,6 @@ class SearchQuery(Protocol[IndexT]):
     def best(self, indexes: Sequence[IndexT], limit: int, /) -> list[tuple[float, int, int]]:
         """The records with the highest scores, in no order: the score, which of the indexes, and the slot.
 
-        At least `limit`, if so many have any; beyond these only ones that score as high as the last of them.
+        At least `limit`, if so many have any, and all that score as high as the last of these; maybe others.
         """
         ...

@@ -1,6 +1,7 @@
 """Records of applications on a server: calls, upgrades, deletions, and what keeps an application from serving."""
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from support.rest_client import error_of, plain_http, rest
 from support.running_server import running_server
 
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.application import Application, Index, Kind, Record, Words
+from agentic_backend.application import Application, Index, Kind, Record, Vectors, Words
 from agentic_backend.hosting.declared_records import declared_records
 from agentic_backend.stores.opening import open_sqlite
 from agentic_backend.stores.protocol.application_records import RecordWrite
@@ -226,6 +227,11 @@ class Odd(Record):
         ([Kind("note", Note, words=Words("text", language="stars"))], "'words' can't hold 'stars': it is no text"),
         ([Kind("note", Odd, words=Words("text", within="list_of"))], "its type is none of an index"),
         ([Kind("note", Odd, indexes=["text"])], "'indexes' has to be"),  # type: ignore[arg-type]
+        ([Kind("note", Note, vectors=Words("text"))], "'vectors' has to be Vectors"),  # type: ignore[arg-type]
+        ([Kind("note", Note, vectors=Vectors())], "'vectors' needs 1 to 10 fields"),
+        ([Kind("note", Note, vectors=Vectors("text", "x"))], "'vectors' has 'x', which the model has not"),
+        ([Kind("note", Odd, vectors=Vectors("list_of", within="list_of"))], "its type is none of an index"),
+        ([Kind("note", Note, words=Words("text"), vectors=Vectors("text", within="topic"))], "within the same field"),
     ],
 )
 def test_an_odd_declaration_is_refused_with_its_kind(kinds: object, said: str) -> None:
@@ -246,9 +252,25 @@ def test_sound_declarations_are_taken() -> None:
         for words in (None, by_words.words, Words("text"), Words("text", within="topic"), Words("topic"))
     }
     assert len(stamps) == 5 and layouts[0].stamp in stamps
+    by_vectors = {
+        declared_records("notes", [replace(NOTES, vectors=vectors, words=words)])[0].stamp
+        for vectors in (Vectors("text"), Vectors("text", within="topic"), Vectors("slug", within="topic"))
+        for words in (None, Words("text", within=vectors.within))
+    }
+    # What vectors are of makes no difference to how they are found.
+    assert len(by_vectors) == 4 and not by_vectors & stamps
     by_mood = Kind("note", Note, words=Words("text", within="mood"))
     otherwise = Kind("note", Moody, words=by_mood.words)
     assert declared_records("notes", [by_mood])[0].stamp != declared_records("notes", [otherwise])[0].stamp
+
+
+def test_vectors_need_what_is_installed_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("vectors", "vector_index"):
+        monkeypatch.delitem(sys.modules, f"agentic_backend.records.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert declared_records("notes", Notes.records)
+    with pytest.raises(ClassPathError, match=r"the kind 'note' .* install agentic-backend\[vectors\]"):
+        declared_records("notes", [Kind("note", Note, vectors=Vectors("text"))])
 
 
 def test_no_record_is_reached_before_the_start() -> None:

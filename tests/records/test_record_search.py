@@ -1,14 +1,11 @@
 """A search finds what is stored, ranked the same on every store, whoever wrote it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from services.mongodb import ON_MONGODB, fresh_database, server_url
 
 from agentic_backend.agents.run.authors_calls import AuthorsCalls
 from agentic_backend.errors import BadFrame, SessionNotFound, StoreUnavailable
@@ -21,12 +18,9 @@ from agentic_backend.records.readable_records import Found
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.records.records import OwnRecords, Records
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.application_records import RecordWrite
-from agentic_backend.stores.sqlite import SqliteStore
+from tests.records.conftest import OpenStore
 from tests.stores.samples import a_session
-
-OpenStore = Callable[[], Awaitable[Store]]
 
 
 class Page(Record):
@@ -39,31 +33,6 @@ class Page(Record):
 PAGES = Kind("page", Page, words=Words("title", "text", within="book", language="language"))
 NOTES = Kind("note", Page, owner="application", words=Words("text"), indexes={"by_book": Index("book")})
 REMARKS = Kind("remark", Page, owner="session", words=Words("text"))
-
-
-@pytest.fixture(params=["sqlite", *ON_MONGODB])
-async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenStore]:
-    """Opens a store; called again, another instance on the same data."""
-    async with AsyncExitStack() as opened:
-        on_mongodb = request.param != "sqlite"
-        url = await opened.enter_async_context(fresh_database(server_url(request.param, request))) if on_mongodb else ""
-
-        async def open_() -> Store:
-            store: SqliteStore | MongoStore
-            if url:
-                store = await MongoStore.open(url, timeout_s=10)
-            else:
-                store = await SqliteStore.open(tmp_path / "store.db", timeout_s=10)
-            opened.push_async_callback(store.aclose)
-            await store.open_application_records()
-            return store
-
-        yield open_
-
-
-@pytest.fixture
-async def store(open_store: OpenStore) -> Store:
-    return await open_store()
 
 
 def records(store: Store, cache: PartitionCache | None = None) -> Records:

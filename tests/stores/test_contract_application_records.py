@@ -220,17 +220,38 @@ async def test_what_is_old_or_of_another_layout_is_found(store: Store) -> None:
         assert await found(store, of_session=of_session) == ["foreign", "new", "newer"]
 
 
+async def test_a_change_keeps_the_vector_or_leaves_another(store: Store) -> None:
+    stored = [a_record(f"{n}", searched=f"{n}", vector=b"old") for n in range(3)]
+    await store.write_application_records(added(*stored))
+    keeping, replacing, removing = {"keeps_vector": True}, {"vector": b"new"}, dict[str, Any]()
+    # Each alone, then all together.
+    for size in (1, 3):
+        writes = [
+            replace(changed(each, value={"size": size}, vector=way.get("vector")), keeps_vector="keeps_vector" in way)
+            for each, way in zip(stored, (keeping, replacing, removing), strict=True)
+        ]
+        for first in range(0, 3, size):
+            await store.write_application_records(writes[first : first + size])
+        stored = [write.record for write in writes]
+        read = await store.get_application_records([each.id for each in stored], of_session=False)
+        assert [each.value for each in read] == [{"size": size}] * 3
+        found = await store.searched_records("vector", ["0", "1", "2"], of_session=False)
+        assert {each.key: each.content for each in found} == {"0": b"old", "1": b"new", "2": None}
+
+
 async def test_what_is_searched_is_found_by_its_place(store: Store) -> None:
     await store.create_session(a_session(id="session"))
     for session_id in (None, "session"):
         of_session = session_id is not None
         own = [
-            a_record(f"{n}", searched=f"a {n}", words="1 größe\n2 b" if n else "", session_id=session_id)
-            for n in range(4)
+            a_record(f"{n}", searched=f"a {n}", words="1 größe\n2 b" if n else "", session_id=session_id, **vector)
+            for n, vector in enumerate([{"vector": b"\0\xff"}, {"vector": b"\0" * 16_384}, {}, {}])
         ]
         without = a_record("without", session_id=session_id)
         await store.write_application_records(added(*own[::-1], without))
-        assert await store.get_application_records([own[1].id], of_session=of_session) == [replace(own[1], words=None)]
+        assert await store.get_application_records([own[1].id], of_session=of_session) == [
+            replace(own[1], words=None, vector=None)
+        ]
         [whole, *_] = await store.page(records_table(of_session=of_session), None, 10)
         assert whole == own[0]
 
@@ -246,6 +267,8 @@ async def test_what_is_searched_is_found_by_its_place(store: Store) -> None:
             SearchedRecord("0", "a 0", ""),
             SearchedRecord("1", "a 4", "1 größe\n2 b"),
         ]
+        found = await store.searched_records("vector", ["a 0", "a 3"], of_session=of_session)
+        assert {(each.key, each.content) for each in found} == {("0", b"\0\xff"), ("3", None)}
     await store.delete_session("session")
     assert await store.searched_places("a", "a~", 10, of_session=True) == []
     assert len(await store.searched_places("a", "a~", 10, of_session=False)) == 3

@@ -155,7 +155,7 @@ async def use_application_records(store: SqliteStore, session_id: str) -> None:
                 query = RecordQuery(order, "a", "b", of_session, after=after, descending=descending)
                 await store.find_application_records(query)
         await store.searched_places("a", "b", 10, of_session=of_session)
-        await store.searched_records("words", ["a", "b"], of_session=of_session)
+        await store.searched_records("vector", ["a", "b"], of_session=of_session)
         await store.outdated_application_records("notes:note", 2, "a", 10, of_session=of_session)
         await store.delete_application_records("notes:note", EPOCH, 10, of_session=of_session)
     await store.application_record_kinds()

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.further_cases import further
@@ -96,10 +97,10 @@ async def fill(store: SqliteStore) -> None:
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
     await store.open_application_records()
     for number in range(4):
-        sought = {"searched": f"s{number}", "words": "1 word"}
+        sought: dict[str, Any] = {"searched": f"s{number}", "words": "1 word", "vector": bytes([number, 255])}
         own = (
             a_record(f"{number}", unique_1=f"u{number}", **sought),
-            a_record(f"{number}", "bob", session_id="session 2"),
+            a_record(f"{number}", "bob", session_id="session 2", vector=b"\0"),
         )
         await store.write_application_records(added(own[0], replace(own[1], user_id="ann")))
     for number in (1, 2):

@@ -17,7 +17,7 @@ RECORDS_PER_WRITE = 100
 
 Order = Literal["id", "index_1", "index_2", "index_3", "index_4", "unique_1", "unique_2"]
 """The columns by which records are found."""
-Searched = Literal["words"]
+Searched = Literal["words", "vector"]
 SEARCHED: tuple[Searched, ...] = get_args(Searched)
 """The columns that only searches read, and copies: a record that is found is without them."""
 
@@ -52,6 +52,8 @@ class ApplicationRecord:
     """Its place among the records that are searched together, in the order of their writes; another one after each."""
     words: str | None = field(default=None, repr=False)
     """The words of what is searched (see words), and how often each comes."""
+    vector: bytes | None = field(default=None, repr=False)
+    """Of which direction it is (see vectors)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +70,14 @@ class RecordWrite:
     """A write of one record: with revision 1 it is inserted, with a later one it replaces the revision before.
 
     A removal takes away the record as it is. `most` is how many records may have an id that begins with `among`, after
-    an insertion.
+    an insertion. A change that `keeps_vector` leaves the stored one.
     """
 
     record: ApplicationRecord
     is_removal: bool = False
     most: int = 0
     among: str = ""
+    keeps_vector: bool = False
 
     @property
     def is_insertion(self) -> bool:
@@ -84,6 +87,10 @@ class RecordWrite:
     def expected(self) -> int:
         """The revision that the stored record must have; 0: none is there."""
         return self.record.revision if self.is_removal else self.record.revision - 1
+
+    def changes(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What a change sets of the record's row."""
+        return {name: value for name, value in row.items() if not (self.keeps_vector and name == "vector")}
 
 
 @dataclass(frozen=True, slots=True)

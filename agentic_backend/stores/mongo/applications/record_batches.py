@@ -47,7 +47,7 @@ def document_of(write: RecordWrite) -> Document:
 
 
 def changes_of(write: RecordWrite) -> Document:
-    return {name: value for name, value in document_of(write).items() if name != "_id"}
+    return {name: value for name, value in write.changes(document_of(write)).items() if name != "_id"}
 
 
 def expected_by(write: RecordWrite) -> Document:

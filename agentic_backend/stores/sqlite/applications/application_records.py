@@ -128,5 +128,5 @@ def _written(db: sqlite3.Connection, write: RecordWrite, *, alone: bool) -> bool
     given = {**row, "expected": write.expected}
     if write.is_removal:
         return db.execute(f"DELETE FROM {table.name} WHERE {expected}", given).rowcount == 1
-    values = ", ".join(f"{name} = :{name}" for name in row)
+    values = ", ".join(f"{name} = :{name}" for name in write.changes(row))
     return db.execute(f"UPDATE OR IGNORE {table.name} SET {values} WHERE {expected}", given).rowcount == 1

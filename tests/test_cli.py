@@ -186,7 +186,7 @@ def test_help_keeps_the_capitals_of_names(command: str, names: str, capfd: pytes
         ("agentic_backend.cli", "langchain_core langgraph pydantic starlette"),
         (
             "agentic_backend.command_line.commands",
-            "mcp pymongo agentic_backend.evals.command agentic_backend.command_line.neighbours",
+            "mcp numpy pymongo agentic_backend.evals.command agentic_backend.command_line.neighbours",
         ),
     ],
 )

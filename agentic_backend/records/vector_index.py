@@ -5,6 +5,7 @@ exactly: so the same vector has the same score wherever it is in memory.
 """
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, TypeAlias
 
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from agentic_backend.records.vectors import NUMBER
 from agentic_backend.stores.protocol.application_records import Searched
 
-_FEWEST_ROWS, _MOST_ROWS = 16, 1_024
+# Of a block. What is in one but not used is little of what is in all; and while numpy goes through more than 500 rows,
+# it lets other threads run.
+_FEWEST_ROWS, _MOST_ROWS = 16, 512
 # So many are computed again at once.
 _AGAIN = 512
 # About what a slot takes of memory, without its numbers.
@@ -49,14 +52,14 @@ class VectorIndex:
             return
         vector: _Numbers = np.frombuffer(content, NUMBER)
         rows = self._by_dimensions.setdefault(len(vector), _Rows(len(vector)))
-        rows.add(len(self._places), vector)
-        self._places.append(len(vector) << 32 | len(rows.slots) - 1)
+        row = rows.add(len(self._places), vector)
+        self._places.append(len(vector) << 32 | row)
 
     def drop(self, slot: int) -> None:
         self.number -= 1
         self.gone += 1
         if (place := self._places[slot]) >= 0:
-            self._by_dimensions[place >> 32].gone.append(place & 0xFFFFFFFF)
+            self._by_dimensions[place >> 32].free.append(place & 0xFFFFFFFF)
 
     def rows(self, dimensions: int) -> "_Rows":
         """The vectors of so many dimensions."""
@@ -75,31 +78,39 @@ class _Rows:
         """The number of rows in all blocks."""
         self.slots: array[int] = array("I")
         """By row."""
-        self.gone: list[int] = []
-        """The rows whose slot is gone."""
+        self.free: list[int] = []
+        """The rows whose slot is gone. They are used again."""
 
     @property
     def bytes(self) -> int:
-        return self._room * self._dimensions * NUMBER.itemsize + 40 * len(self.gone)
+        return self._room * self._dimensions * NUMBER.itemsize + 40 * len(self.free)
 
-    def add(self, slot: int, vector: _Numbers) -> None:
-        row = len(self.slots)
+    def add(self, slot: int, vector: _Numbers) -> int:
+        """The row that it gets."""
+        if self.free:
+            row = self.free.pop()
+            self.slots[row] = slot
+        else:
+            row = len(self.slots)
+            self.slots.append(slot)
         if row == self._room:
             # As many as there are already: few take little, and many are in few blocks.
             block = np.empty((max(_FEWEST_ROWS, min(row, _MOST_ROWS)), self._dimensions), np.float32)
             self._starts.append(row)
             self._blocks.append(block)
             self._room += len(block)
-        self._blocks[-1][row - self._starts[-1]] = vector
-        self.slots.append(slot)
+        block_number = bisect_right(self._starts, row) - 1
+        self._blocks[block_number][row - self._starts[block_number]] = vector
+        return row
 
     def cosines(self, vector: _Numbers) -> _Numbers:
         """Roughly, by row; those of slots that are gone are below all."""
         number = len(self.slots)
         found = np.empty(number, np.float32)
         for start, block in zip(self._starts, self._blocks, strict=True):
-            np.dot(block[: number - start], vector, out=found[start : start + len(block)])
-        found[np.array(self.gone, np.intp)] = -np.inf
+            # Row by row, on one core: a product of matrices takes all of them, and is hardly faster.
+            np.vecdot(block[: number - start], vector, out=found[start : start + len(block)])
+        found[np.array(self.free, np.intp)] = -np.inf
         return found
 
     def exact_cosines(self, rows: NDArray[np.intp], vector: _Numbers) -> Iterator[float]:

@@ -27,14 +27,23 @@ _SLOT_BYTES = 420
 class Partition(Generic[IndexT]):
     """Records have slots, in the order in which they are added; one that is changed gets another slot."""
 
-    def __init__(self, index: type[IndexT], beginning: str, *, of_session: bool, whole_every_s: float = 60) -> None:
-        """`beginning` is that of the places of its records."""
+    def __init__(
+        self,
+        index: type[IndexT],
+        beginning: str,
+        *,
+        of_session: bool,
+        whole_every_s: float = 60,
+        filling: asyncio.Semaphore | None = None,
+    ) -> None:
+        """`beginning` is that of the places of its records. It is filled within `filling`."""
         self._new_index = index
         self.lock = asyncio.Lock()
         """Of whoever reads or changes it."""
         self._beginning = beginning
         self._of_session = of_session
         self._whole_every_s = whole_every_s
+        self._filling = filling or asyncio.Semaphore()
         self._whole_at: float | None = None
         """When a look went through all places, by the monotonic clock; None: not yet."""
         self._looked_at: datetime | None = None
@@ -65,6 +74,13 @@ class Partition(Generic[IndexT]):
         """Read what has changed in the store; `whole`: and what is gone. Raises StoreUnavailable."""
         if self.index.gone > 100 + self.index.number // 4 or len(self._keyed) > MOST_SLOTS // 2:
             self._clear()
+        if self._whole_at is not None:
+            await self._look(store, whole=whole)
+            return
+        async with self._filling:
+            await self._look(store, whole=True)
+
+    async def _look(self, store: Store, *, whole: bool) -> None:
         began, now = time.monotonic(), store.now()
         after = self._beginning
         if self._looked_at is None or self._whole_at is None or began - self._whole_at > self._whole_every_s:

@@ -9,11 +9,15 @@ from typing import Any
 from agentic_backend.records.partition import Partition
 from agentic_backend.records.search_index import IndexT
 
+_FILLED_AT_ONCE = 2
+
 
 class PartitionCache:
     def __init__(self, most: int = 1_000, most_bytes: int = 128 * 1024 * 1024, idle_s: float = 300) -> None:
         """Keeps at most so many, and of so many bytes together, about; one that is not used for so long is dropped."""
         self._most = most
+        # What is being filled is beyond the bounds until it has been searched; others wait for their turn.
+        self._filling = asyncio.Semaphore(_FILLED_AT_ONCE)
         self._most_bytes = most_bytes
         self._idle_s = idle_s
         self._kept: OrderedDict[str, Partition[Any]] = OrderedDict()
@@ -33,7 +37,7 @@ class PartitionCache:
         """The one that is kept, or a new one, which is then."""
         name = _name(index, beginning)
         if name not in self._kept:
-            self._kept[name] = Partition(index, beginning, of_session=of_session)
+            self._kept[name] = Partition(index, beginning, of_session=of_session, filling=self._filling)
         self._used(name)
         return self._kept[name]
 

@@ -1,5 +1,6 @@
 """The nearest records are found by their vectors, the same on every store, whoever wrote them."""
 
+import asyncio
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
@@ -231,6 +232,28 @@ async def test_a_search_reads_only_what_it_searches(
     for _ in range(2):
         assert len(await chunks.nearest(EAST, within=["a"])) == 3
         assert read == ["words"] * 3 + ["vector"] * 3
+
+
+async def test_few_parts_are_filled_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_points = records(store).of(POINTS)
+    own = [of_points.of_user(f"{number}") for number in range(6)]
+    for each in own:
+        await each.add(Chunk(text=""), "k", vector=EAST)
+    reading, most = 0, 0
+    real = store.searched_records
+
+    async def searched_records(column: Any, places: Any, *, of_session: bool) -> Any:
+        nonlocal reading, most
+        reading += 1
+        most = max(most, reading)
+        await asyncio.sleep(0.01)
+        found = await real(column, places, of_session=of_session)
+        reading -= 1
+        return found
+
+    monkeypatch.setattr(store, "searched_records", searched_records)
+    assert await asyncio.gather(*(nearest_to_east(each) for each in own)) == [["k"]] * 6
+    assert most == 2
 
 
 async def test_records_of_a_session_go_with_it(store: Store) -> None:

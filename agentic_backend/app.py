@@ -125,7 +125,7 @@ async def open_app(
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
         connections = OpenConnections(settings.limits)
         streams = OpenStreams(connections, drain)
-        host = ApplicationHost(applications, store, settings.limits.frame_bytes, kpi, streams)
+        host = ApplicationHost(applications, store, settings.limits, kpi, streams)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)

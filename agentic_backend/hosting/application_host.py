@@ -11,6 +11,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
 from agentic_backend.auth.user import User
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.calls_between import CallsBetween
 from agentic_backend.hosting.declared_work import DeclaredChore
@@ -22,6 +23,7 @@ from agentic_backend.kpi import Kpi
 from agentic_backend.loop.event_loop import running
 from agentic_backend.policy.hooks.modules_file import ModuleSpec
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
+from agentic_backend.records.partition_cache import PartitionCache
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
@@ -31,14 +33,19 @@ from agentic_backend.transports.rest.operation import Operation
 
 class ApplicationHost:
     def __init__(
-        self, applications: Applications, store: Store, body_bytes: int, kpi: Kpi, streams: OpenStreams | None = None
+        self,
+        applications: Applications,
+        store: Store,
+        limits: LimitsSettings,
+        kpi: Kpi,
+        streams: OpenStreams | None = None,
     ) -> None:
         self._store = store
         self._kpi = kpi
         # One for all, so that they share one bound of memory.
-        self._search = RecordSearch(store)
+        self._search = RecordSearch(store, PartitionCache(most_bytes=limits.search_bytes))
         self._hosted = [HostedApplication(loaded, store, kpi, streams) for loaded in applications.loaded]
-        self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, body_bytes, kpi)
+        self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, limits.frame_bytes, kpi)
         self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}
         """Those that serve now, by the class paths of their classes."""

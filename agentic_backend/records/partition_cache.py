@@ -13,7 +13,7 @@ _FILLED_AT_ONCE = 2
 
 
 class PartitionCache:
-    def __init__(self, most: int = 1_000, most_bytes: int = 128 * 1024 * 1024, idle_s: float = 300) -> None:
+    def __init__(self, most: int = 1_000, most_bytes: int = 256 * 1024 * 1024, idle_s: float = 300) -> None:
         """Keeps at most so many, and of so many bytes together, about; one that is not used for so long is dropped."""
         self._most = most
         # What is being filled is beyond the bounds until it has been searched; others wait for their turn.

@@ -91,6 +91,11 @@ class LimitsSettings(Section):
         description="WebSockets whose user isn't known yet, and connections that have asked for nothing yet, that may "
         "be open at the same time in this process; of the latter the oldest make room.",
     )
+    search_bytes: Annotated[int, Field(ge=1_048_576, le=2**40)] = Field(
+        268_435_456,
+        description="Memory for the records of applications that are searched by words or by vectors, in bytes, in "
+        "this process; what does not fit is read from the database at each search.",
+    )
     model_call_bytes: Bytes = Field(
         8_388_608,
         description="Most that one call of a model may say, in bytes of its text, thoughts and tools' arguments; then "

@@ -96,6 +96,6 @@ class HostedRecords:
                 await self._store.write_application_records([write])
             except RecordConflict as error:
                 there = await self._store.get_application_records([write.record.id], of_session=layout.of_session)
-                if there and there[0].revision == write.expected:
+                if there and (there[0].revision, there[0].created_at) == (write.expected, write.record.created_at):
                     said = f"Two records of kind {layout.id} have the same values in an index that is unique."
                     raise RecordConflict(None if error.retryable else said, retryable=error.retryable) from None

@@ -64,6 +64,18 @@ async def test_a_record_is_inserted_changed_and_removed_in_its_revision_alone(
         await store.write_application_records([changed(second.record)])
 
 
+async def test_a_record_that_was_inserted_again_is_another_one(store: Store) -> None:
+    first, again = a_record("k"), a_record("k", minute=1, value={"is": "another"})
+    await store.write_application_records(added(first))
+    await store.write_application_records([removed(first)])
+    await store.write_application_records(added(again, a_record("other")))
+    for late in (changed(first), removed(first)):
+        for others in ([], [removed(a_record("other"))]):
+            with pytest.raises(RecordConflict):
+                await store.write_application_records([late, *others])
+    assert await store.get_application_records([first.id], of_session=False) == [again]
+
+
 async def test_of_writers_of_the_same_record_one_wins(open_store: OpenStore) -> None:
     stores = [await open_store(), await open_store()]
     for store in stores:

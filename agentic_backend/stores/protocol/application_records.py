@@ -69,6 +69,8 @@ class SearchedRecord:
 class RecordWrite:
     """A write of one record: with revision 1 it is inserted, with a later one it replaces the revision before.
 
+    That is of the same record: one that was removed and inserted again has another `created_at`.
+
     A removal takes away the record as it is. `most` is how many records may have an id that begins with `among`, after
     an insertion. A change that `keeps_vector` leaves the stored one.
     """

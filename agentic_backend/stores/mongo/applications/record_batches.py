@@ -52,7 +52,8 @@ def changes_of(write: RecordWrite) -> Document:
 
 def expected_by(write: RecordWrite) -> Document:
     """The conditions on the document that the write changes or removes."""
-    return {"_id": write.record.id, "revision": write.expected, "batch": None}
+    of = {"_id": write.record.id, "created_at": rfc3339(write.record.created_at)}
+    return {**of, "revision": write.expected, "batch": None}
 
 
 async def write_batch(database: Database, writes: Sequence[RecordWrite], now: datetime) -> None:

@@ -122,7 +122,7 @@ def _written(db: sqlite3.Connection, write: RecordWrite, *, alone: bool) -> bool
         values = ", ".join(f":{name}" for name in row)
         inserted = f"INSERT OR IGNORE INTO {table.name} ({', '.join(row)}) VALUES ({values})"
         return db.execute(inserted, row).rowcount == 1
-    expected = "id = :id AND revision = :expected"
+    expected = "id = :id AND revision = :expected AND created_at = :created_at"
     if not alone:
         expected += " AND unique_1 = :unique_1 AND unique_2 = :unique_2"
     given = {**row, "expected": write.expected}

@@ -5,10 +5,12 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
 import yaml
+from langchain_core.embeddings import Embeddings
 from support.chat_client import chat
 from support.documents import DOCS, blocks
 from support.rest_client import plain_http
@@ -33,6 +35,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "house_words",
         "house_notes",
         "house_library",
+        "house_answers",
         "sketches",
         "house_board",
         "house_ranks",
@@ -97,8 +100,30 @@ async def test_its_library_is_searched_as_the_page_says(tmp_path: Path, monkeypa
             assert (await bob.get(f"/passages?words={words}&book=sea")).json() == {"texts": []}
 
 
+class Letters(Embeddings):
+    """Embeds texts by how often each letter is in them."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float(text.lower().count(letter)) for letter in ascii_lowercase]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+async def test_its_answers_are_found_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(BLOCKS["python"][3], tmp_path, monkeypatch, "house_answers")
+    module = importlib.import_module("house_answers")
+    monkeypatch.setattr(module, "init_embeddings", lambda name: Letters())
+    async with open_application(module.HouseAnswers) as opened, opened.client("ann") as ann:
+        for question, answer in {"Where is the key?": "At the door.", "Who pays?": "All."}.items():
+            kept = await ann.post("/answers", json={"question": question, "answer": answer})
+            assert kept.status_code == 204
+        assert (await ann.get("/answers?question=where are keys")).json()["answers"][0] == "At the door."
+        assert (await ann.get("/answers?question=zz")).json() == {"answers": []}
+
+
 async def test_its_sketches_are_shown_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(BLOCKS["python"][3], tmp_path, monkeypatch, "sketches")
+    written(BLOCKS["python"][4], tmp_path, monkeypatch, "sketches")
     artist = {
         "id": "artist",
         "class_path": "agentic_backend.experts.assistant.assistant:Assistant",

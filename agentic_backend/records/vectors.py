@@ -1,6 +1,5 @@
 """Vectors as they are stored: numbers of 32 bits with the lowest byte first, of the length 1 together."""
 
-from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -34,13 +33,13 @@ def packed(vector: Vector) -> bytes:
 
 
 def _numbers(vector: Any) -> NDArray[np.float64]:
-    # Longer ones are not even looked at.
-    if isinstance(vector, Sized) and len(vector) > MOST_DIMENSIONS * NUMBER.itemsize:
-        raise ValueError(f"a vector has to have 1 to {MOST_DIMENSIONS} numbers")
     is_packed = isinstance(vector, bytes | bytearray | memoryview)
     try:
+        # Longer ones are not even looked at.
+        if len(vector) > MOST_DIMENSIONS * NUMBER.itemsize:
+            return np.empty(0)
         found: NDArray[Any] = np.frombuffer(vector, NUMBER) if is_packed else np.asarray(vector)
-    except ValueError:
+    except (TypeError, ValueError, BufferError):
         raise TypeError("a vector has to be numbers, or their bytes, four each") from None
     if found.ndim != 1 or found.dtype.kind not in "fiu":
         raise TypeError("a vector has to be numbers, or their bytes, four each")

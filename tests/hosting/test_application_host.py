@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -15,7 +15,12 @@ from support.hostile_applications import ACTS
 from support.rest_client import error_of, metric_at, plain_http, rest
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.hosting import hosted_application
+from agentic_backend.hosting.application_host import ApplicationHost
+from agentic_backend.hosting.loading import NO_APPLICATIONS
+from agentic_backend.kpi import Kpi
+from agentic_backend.stores.base import Store
 
 TERMS = {"ask": "What a person sends.", "run": "One execution of a graph."}
 HOSTILE = f"{hostile_applications.PATH}:"
@@ -55,6 +60,11 @@ async def _until(tell: Any, wanted: object) -> None:
 def apps(server: RunningServer, token: str | None = "dev:ann") -> httpx.AsyncClient:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     return plain_http(base_url=f"{server.address}/apps", headers=headers)
+
+
+def test_searches_take_the_memory_that_the_settings_give() -> None:
+    host = ApplicationHost(NO_APPLICATIONS, cast(Store, None), LimitsSettings(search_bytes=2_000_000), Kpi())
+    assert host._search._cache._most_bytes == 2_000_000
 
 
 async def test_its_calls_are_the_servers(server: RunningServer) -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.stores.base import KeptState
+from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.stores.records import CheckpointKind
 from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite import SqliteStore, migrations
 from agentic_backend.stores.sqlite.connection import SqliteConnection
 from agentic_backend.stores.sqlite.migrations import MIGRATIONS, migrate
-from tests.stores.samples import a_decision, a_session, an_end, answer, stored
+from tests.stores.samples import a_decision, a_record, a_session, added, an_end, answer, stored
 
 
 def run(path: Path, *statements: str) -> list[tuple[object, ...]]:
@@ -105,6 +106,20 @@ async def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     with pytest.raises(SchemaTooNew, match=rf"version {len(MIGRATIONS) + 1}, .* up to {len(MIGRATIONS)}:"):
         await SqliteStore.open(path, timeout_s=5)
     assert await asyncio.to_thread(run, path, "SELECT name FROM sqlite_schema") == [("later",)]
+
+
+async def test_records_of_before_there_were_vectors_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    async with aclosing(await SqliteStore.open(path, timeout_s=10)) as store:
+        await store.open_application_records()
+        await store.write_application_records(added(a_record("k", searched="s", vector=b"old")))
+    await asyncio.to_thread(run, path, "ALTER TABLE application_records DROP COLUMN vector")
+    async with aclosing(await SqliteStore.open(path, timeout_s=10)) as store:
+        [found] = await store.searched_records("vector", ["s"], of_session=False)
+        assert found.content is None
+        await store.write_application_records([RecordWrite(a_record("k", searched="s", revision=2, vector=b"new"))])
+        [found] = await store.searched_records("vector", ["s"], of_session=False)
+        assert found.content == b"new"
 
 
 async def test_a_later_migration_keeps_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,3 +122,17 @@ async def test_a_slow_writer_whose_batch_was_undone_is_told_so(
     assert met == ["application_records", "application_batches"]
     assert await told(clean) == BEFORE
     assert await clean.driver.database["application_records"].count_documents({}) == 3
+
+
+async def test_a_document_of_before_there_were_vectors_has_none(open_mongo: OpenMongo) -> None:
+    store = await open_mongo()
+    await store.open_application_records()
+    await store.write_application_records(added(a_record("k", searched="s")))
+    await store.driver.database["application_records"].update_one({}, {"$unset": {"vector": 1, "words": 1}})
+    [found] = await store.searched_records("vector", ["s"], of_session=False)
+    [whole] = await store.page(APPLICATION_RECORDS, None, 10)
+    assert (found.content, whole.vector, whole.words) == (None, None, None)
+    await store.write_application_records([RecordWrite(replace(whole, revision=2), keeps_vector=True)])
+    await store.write_application_records([RecordWrite(replace(whole, revision=3, vector=b"new"))])
+    [found] = await store.searched_records("vector", ["s"], of_session=False)
+    assert found.content == b"new"

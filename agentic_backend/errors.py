@@ -149,6 +149,13 @@ class AttachmentSent(AgenticError):
     default = "The attachment has been sent: it is deleted with its session."
 
 
+class DocumentUnreadable(AgenticError):
+    """A file has no text that can be read: of another kind, broken, encrypted, too large; the words say which."""
+
+    code, http_status, whose, retryable = "document_unreadable", 422, "client", False
+    default = "The file can't be read."
+
+
 class NotFound(AgenticError):
     code, http_status, whose, retryable = "not_found", 404, "client", False
     default = "There is no such path."

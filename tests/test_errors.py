@@ -23,6 +23,7 @@ CONTRACT = {
     "session_busy": (409, "client", True),
     "attachment_not_found": (404, "client", False),
     "attachment_sent": (409, "client", False),
+    "document_unreadable": (422, "client", False),
     "not_found": (404, "client", False),
     "method_not_allowed": (405, "client", False),
     "limit_reached": (409, "client", False),

@@ -21,6 +21,7 @@ const SENTENCES = {
   agent_invalid: "The agent's entry is not accepted.",
   attachment_not_found: "This file does not exist.",
   attachment_sent: "This file was sent: it is deleted with its conversation.",
+  document_unreadable: "The file can't be read.",
   not_found: "This does not exist.",
   method_not_allowed: "This can't be done here.",
   session_completed: "This conversation is completed.",

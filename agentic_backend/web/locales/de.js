@@ -374,6 +374,7 @@ export default {
     "Der Browser findet nur, was in der Nähe ist. Strg+K durchsucht alle Unterhaltungen.",
   "The budget is used up.": "Das Budget ist aufgebraucht.",
   "The conversation is too long for the language model.": "Die Unterhaltung ist zu lang für das Sprachmodell.",
+  "The file can't be read.": "Die Datei kann nicht gelesen werden.",
   "The file is empty.": "Die Datei ist leer.",
   "The filter of the model's provider": "Der Filter des Modellanbieters",
   "The language model did not answer in time.": "Das Sprachmodell hat nicht rechtzeitig geantwortet.",

@@ -376,6 +376,7 @@ export default {
     "Le navigateur ne trouve que ce qui est proche. Ctrl+K cherche dans toutes les conversations.",
   "The budget is used up.": "Le budget est épuisé.",
   "The conversation is too long for the language model.": "La conversation est trop longue pour le modèle de langage.",
+  "The file can't be read.": "Le fichier ne peut pas être lu.",
   "The file is empty.": "Le fichier est vide.",
   "The filter of the model's provider": "Le filtre du fournisseur du modèle",
   "The language model did not answer in time.": "Le modèle de langage n’a pas répondu à temps.",

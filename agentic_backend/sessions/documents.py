@@ -1,0 +1,55 @@
+"""Documents: reads files of users and of applications, a few at once in this process, fairly by whose they are."""
+
+import asyncio
+from tempfile import TemporaryFile
+from typing import BinaryIO
+
+from agentic_backend.errors import StoreUnavailable
+from agentic_backend.extraction.document import Document
+from agentic_backend.extraction.extractor import Bounds, extract
+from agentic_backend.sessions.bulkhead import Bulkhead
+
+# Each is a process of its own, and may take a while.
+_AT_ONCE, _WAIT_S = 2, 120.0
+
+
+class Documents:
+    def __init__(self, *, is_fair: bool = True) -> None:
+        """`is_fair`: whether each user and each application has one turn at a time, or as many as there are."""
+        self._room = Bulkhead(
+            per_user=1 if is_fair else None,
+            in_all=_AT_ONCE,
+            wait_s=_WAIT_S,
+            content="Too many documents are read at the moment; try again soon.",
+        )
+
+    async def read(self, file: BinaryIO, name: str, bounds: Bounds, whose: str) -> Document:
+        """What is written in `file`, one of the operating system, once it is the turn of `whose`.
+
+        Raises DocumentUnreadable, RateLimited if no turn comes, and Overloaded if no process can be started.
+        """
+        async with self._room.entered(whose):
+            return await extract(file, name, bounds)
+
+    async def read_bytes(self, data: bytes, name: str, bounds: Bounds, whose: str) -> Document:
+        """The same of bytes. Raises StoreUnavailable where no file can be made for them."""
+        # None that is too large is written anywhere.
+        kept = data[: bounds.bytes + 1]
+        try:
+            file = await asyncio.to_thread(_file_of, kept)
+        except OSError as error:
+            raise StoreUnavailable from error
+        with file:
+            return await self.read(file, name, bounds, whose)
+
+
+def _file_of(data: bytes) -> BinaryIO:
+    # Closed where it is read.
+    file: BinaryIO = TemporaryFile()
+    try:
+        file.write(data)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return file

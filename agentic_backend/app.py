@@ -45,6 +45,7 @@ from agentic_backend.relay.drain import Drain
 from agentic_backend.relay.relay import Relay
 from agentic_backend.relay.zmq.peers import Peers
 from agentic_backend.sessions.agents.database_agents import DatabaseAgents
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.wiring import SessionServices, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
@@ -213,6 +214,7 @@ async def _open_parts(
         modules=modules,
         tracing=tracing,
         turns=turns,
+        documents=Documents(is_fair=settings.limits.uploads_per_user is not None),
         applications=applications,
     )
     return parts, authenticator

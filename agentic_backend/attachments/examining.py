@@ -1,27 +1,27 @@
 """Examines a file that was sent as an attachment: what it is, how large, and what a model can read of it.
 
-What takes time runs in a thread or, for a PDF, in a process of its own; the event loop does none of it.
+What takes time runs in a thread or, for a document, in a process of its own; the event loop does none of it.
 """
 
 import asyncio
-import json
-import sys
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import BinaryIO
 
-from agentic_backend.attachments.kinds import HEAD_BYTES, PDF, TEXT, image_head, is_pdf, text_of
-from agentic_backend.errors import BadFrame
+from agentic_backend.attachments.kinds import HEAD_BYTES, TEXT, TYPES, image_head, is_page, text_of
+from agentic_backend.errors import BadFrame, DocumentUnreadable
+from agentic_backend.extraction.document import Document
+from agentic_backend.extraction.extractor import Bounds as DocumentBounds
+from agentic_backend.extraction.kinds import TAKEN
 
 MOST_PAGES = 500
 """Pages of a PDF that is read."""
 
-PDF_TIMEOUT_S = 30.0
-_PDF_CPU_S = 15
-_PROGRAM = Path(__file__).with_name("pdf_text.py")
+_CPU_S, _TIMEOUT_S = 15, 30.0
 _PIECE = 1024 * 1024
+
+ReadDocument = Callable[[BinaryIO, str, DocumentBounds], Awaitable[Document]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,35 @@ class Examined:
     text: str | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A document that has not been read yet."""
+
+    size: int
+    sha256: str
+
+
 class Examiner:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
 
-    async def examine(self, file: BinaryIO, room: AbstractAsyncContextManager[None]) -> Examined:
-        """What `file` is, one of the operating system; a PDF is read once there is `room` for a process.
+    async def examine(self, file: BinaryIO, name: str, read: ReadDocument) -> Examined:
+        """What `file` is, one of the operating system; `read` reads a document.
 
-        Raises BadFrame, which says why it is not taken, and what `room` raises.
+        Raises BadFrame, which says why it is not taken, and what `read` raises.
         """
         found = await asyncio.to_thread(self._examine, file)
-        if found.mime != PDF:
+        if isinstance(found, Examined):
             return found
-        async with room:
-            text = await self._pdf_text(file)
-        return Examined(found.mime, found.size, found.sha256, text)
+        bounds = DocumentBounds(found.size, self._bounds.characters, MOST_PAGES, _CPU_S, _TIMEOUT_S)
+        try:
+            document = await read(file, name, bounds)
+        except DocumentUnreadable as error:
+            also = ", and images (PNG, JPEG, GIF, WebP)" if TAKEN in error.content else ""
+            raise BadFrame(f"file: {error.content}{also}") from None
+        return Examined(TYPES.get(document.kind, TEXT), found.size, found.sha256, document.text)
 
-    def _examine(self, file: BinaryIO) -> Examined:
+    def _examine(self, file: BinaryIO) -> Examined | _Unread:
         digest, size = sha256(), 0
         file.seek(0)
         while piece := file.read(_PIECE):
@@ -74,37 +86,7 @@ class Examiner:
                 sides, most = f"{image.width} x {image.height}", f"{self._bounds.pixels:,}"
                 raise BadFrame(f"file: the image has {sides} pixels; at most {most} are taken, and at least one")
             return Examined(image.mime, size, digest.hexdigest())
-        if is_pdf(head):
-            return Examined(PDF, size, digest.hexdigest())
         text = text_of(file, self._bounds.characters)
+        if text is None or is_page(text):
+            return _Unread(size, digest.hexdigest())
         return Examined(TEXT, size, digest.hexdigest(), text)
-
-    async def _pdf_text(self, file: BinaryIO) -> str:
-        await asyncio.to_thread(file.seek, 0)
-        arguments = [str(_PROGRAM), str(MOST_PAGES), str(self._bounds.characters), str(_PDF_CPU_S)]
-        # Isolated: nothing of the environment or of the working directory becomes code.
-        program = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            *arguments,
-            # The program reads the file itself.
-            stdin=file.fileno(),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={},
-        )
-        try:
-            async with asyncio.timeout(PDF_TIMEOUT_S):
-                told, _ = await program.communicate()
-        except TimeoutError:
-            told = b""
-        finally:
-            if program.returncode is None:
-                program.kill()
-                await program.wait()
-        # A program that the operating system has ended says nothing, or not all.
-        is_whole = program.returncode == 0
-        answer = json.loads(told) if is_whole else {"refused": "the PDF takes too much time or memory to be read"}
-        if "refused" in answer:
-            raise BadFrame(f"file: {answer['refused']}")
-        return str(answer["text"])

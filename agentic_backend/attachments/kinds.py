@@ -1,4 +1,4 @@
-"""What an attachment is, told by its content alone: neither its name nor what its sender says of it counts. Pure.
+"""What an attachment is, told by its content: an image by its header, a text in UTF-8, or a document. Pure.
 
 Only a header is read of an image, so that one whose pixels take gigabytes costs nothing here.
 """
@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from agentic_backend.errors import BadFrame
+from agentic_backend.extraction.document import DocumentKind
+from agentic_backend.extraction.extractor import takes
+from agentic_backend.extraction.kinds import ZIP, is_html, is_pdf
 
-TEXT, PDF = "text/plain", "application/pdf"
+TEXT, HTML, PDF = "text/plain", "text/html", "application/pdf"
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+DOCX, XLSX = f"{_OFFICE}.wordprocessingml.document", f"{_OFFICE}.spreadsheetml.sheet"
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-TYPES = (*IMAGES, PDF, TEXT)
-"""The media types that attachments have."""
+TYPES: dict[DocumentKind, str] = {"pdf": PDF, "docx": DOCX, "xlsx": XLSX, "html": HTML}
+"""The media types of documents; whatever else has a text is TEXT."""
 
 HEAD_BYTES = 1024 * 1024
 """How much of a file is read for its type: a camera's notes, before the size of a JPEG, take less."""
 
-_REFUSED = "this is neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text in UTF-8"
-_PDF_BEGINS_BY = 1024
 # Those that no text has; a log of a terminal has escapes and backspaces.
 _CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 # A JPEG's start of frame, which has its size; C4, C8 and CC are other things.
@@ -54,24 +57,32 @@ def image_head(head: bytes) -> ImageHead | None:
     return None
 
 
-def is_pdf(head: bytes) -> bool:
-    return b"%PDF-" in head[:_PDF_BEGINS_BY]
+def taken_types() -> list[str]:
+    """The media types that attachments may have, with the libraries that are installed."""
+    return [*IMAGES, *(mime for kind, mime in TYPES.items() if takes(kind)), TEXT]
 
 
-def text_of(file: BinaryIO, most: int) -> str:
-    """The file as text. Raises BadFrame if it is none in UTF-8, or has more than `most` characters."""
+def is_page(text: str) -> bool:
+    """Whether a text is a page of HTML that is read as people see it; without the libraries it is text."""
+    return is_html(text) and takes("html")
+
+
+def text_of(file: BinaryIO, most: int) -> str | None:
+    """The file as text; None if it is none in UTF-8. Raises BadFrame if it has more than `most` characters."""
     file.seek(0)
     # A character has four bytes at most, and a mark may precede them; how much more there is doesn't matter.
     largest = 4 * most + 3
     data = file.read(largest + 1)
+    if data.startswith(ZIP) or is_pdf(data):
+        return None
     is_whole = len(data) <= largest
     try:
         text = getincrementaldecoder("utf-8-sig")().decode(data, final=is_whole)
     except UnicodeDecodeError:
-        raise BadFrame(f"file: {_REFUSED}") from None
+        return None
     # No further: a search holds up all threads of the process.
     if _CONTROLS.search(text, 0, most):
-        raise BadFrame(f"file: {_REFUSED}")
+        return None
     if len(text) > most:
         count = f"{len(text):,}" if is_whole else f"more than {most:,}"
         raise BadFrame(f"file: the text has {count} characters; at most {most:,} are read")

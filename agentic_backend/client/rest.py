@@ -158,7 +158,7 @@ class Rest:
                 return
 
     async def upload(self, name: str, content: bytes | BinaryIO) -> AttachmentView:
-        """Upload a file, to be attached to an ask by its id: an image, a PDF, or text in UTF-8."""
+        """Upload a file, to be attached to an ask by its id: an image, a document or a text."""
         files = {"file": (name, content, "application/octet-stream")}
         return await self._call(AttachmentView, "POST", "/attachments", timeout_s=_UPLOAD_TIMEOUT_S, files=files)
 

@@ -57,7 +57,7 @@ def wire_exchanges(parts: ServerParts, on_ended: OnEnded) -> WiredExchanges:
     views = ExchangeViews(parts.instance, store, relay)
     closing = OrphanClosing(store, relay, kpi, events.answered, events.gate)
     services = _exchange_services(parts, events, views, closing)
-    attachments = Attachments(store, parts.models, settings.limits)
+    attachments = Attachments(store, parts.models, settings.limits, parts.documents)
     launcher = ExchangeLauncher(services, settings.permissions, parts.applications)
     waiting = WaitingExchanges(services, in_scope, launcher, views, closing)
     resumption = Resumption(services, in_scope, launcher)

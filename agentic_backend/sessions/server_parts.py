@@ -15,6 +15,7 @@ from agentic_backend.policy.hooks.module_supervisor import ModuleSupervisor
 from agentic_backend.policy.scopes.policies_file import Policies
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.relay.relay import Relay
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.stores.base import Store
 from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.tracing.tracing import Tracing
@@ -37,6 +38,8 @@ class ServerParts:
     tracing: Tracing
     turns: StreamTurns
     """What the streams of all models share the event loop by."""
+    documents: Documents = field(default_factory=Documents)
+    """What reads files, for people and for applications."""
     applications: Mapping[str, object] = field(default_factory=dict)
     """The applications that serve, by the class paths of their classes."""
 

@@ -23,6 +23,7 @@ from agentic_backend.protocol.messages import (
     TokenUsage,
 )
 from agentic_backend.protocol.parts import Part, Value, absent
+from agentic_backend.protocol.views import AttachmentView
 
 CHECKPOINT_VERSION = 1
 _SHOWN_OF_SESSION, _SHOWN_OF_MESSAGE = tuple(Session.model_fields), tuple(ChatMessage.model_fields)
@@ -96,7 +97,7 @@ class AttachmentRecord:
     """The session in which it was sent; of a branch the one that all its branches come from. None until it is sent."""
     name: str
     mime: str
-    """By its content: one of attachments.kinds.TYPES."""
+    """By its content: one that attachments.kinds has."""
     size: int
     """In bytes."""
     room: int | None = None
@@ -106,6 +107,10 @@ class AttachmentRecord:
     state: AttachmentState = AttachmentState.WRITTEN
     text: str | None = field(default=None, repr=False)
     """What models read of it; None of an image."""
+
+    def shown(self) -> AttachmentView:
+        named = {name: getattr(self, name) for name in AttachmentView.model_fields if name != "text_chars"}
+        return AttachmentView(**named, text_chars=None if self.text is None else len(self.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

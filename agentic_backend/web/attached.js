@@ -22,10 +22,20 @@ export const attachmentAt = (url) => /^\/agentic\/v1\/attachments\/([^/?#]+)$/.e
 
 /** What may be attached, by the limits that the server tells. */
 export const whatFits = (limits) =>
-  t("Images, PDFs and texts: at most {count} files of {size} each", {
+  t("Images, documents and texts: at most {count} files of {size} each", {
     count: limits.attachments_per_ask,
     size: formatBytes(limits.attachment_bytes),
   });
+
+const DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+// Beside the media types, which not every system knows.
+const ENDINGS = { [DOCX]: [".docx"], [XLSX]: [".xlsx"], "application/pdf": [".pdf"] };
+const TEXTS = ["text/*", ".md", ".csv", ".tsv", ".json", ".yaml", ".yml", ".log"];
+
+/** What a file chooser offers, by what the server tells. */
+export const offered = ({ attachment_types: types = [] }) =>
+  [...types.flatMap((type) => [type, ...(ENDINGS[type] ?? [])]), ...TEXTS].join(",");
 
 /** Why a file can't be attached, before anything of it is sent; null if it can. */
 export function misfit(file, count, limits) {

@@ -224,7 +224,8 @@ function panelsOf({ api, store, conversation, hearers }) {
 
 async function readInfo({ api, store, havePanels }) {
   try {
-    const { limits, features, sharing = null, is_admin: isAdmin = false, applications } = await api.info();
+    const { features, sharing = null, is_admin: isAdmin = false, applications, ...info } = await api.info();
+    const limits = { ...info.limits, attachment_types: info.attachment_types };
     store.set({ limits, sharing, isAdmin, isAuthor: features.includes("playground") });
     if (applications.some(({ panels }) => panels?.length)) (await havePanels()).learn(applications);
   } catch {

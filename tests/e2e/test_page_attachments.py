@@ -296,5 +296,5 @@ async def test_the_page_says_it_in_the_users_language(browser: Browser, tmp_path
         async with chat_page(browser, server.address, locale="de-DE") as page:
             await page.open()
             await expect(page.by("attach")).to_have_accessible_name("Dateien anhängen")
-            words = "Bilder, PDFs und Texte: höchstens 10 Dateien mit je 10 MB"
+            words = "Bilder, Dokumente und Texte: höchstens 10 Dateien mit je 10 MB"
             await expect(page.by("attach")).to_have_accessible_description(words)

@@ -12,6 +12,7 @@ from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AttachmentNotFound
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.sessions.users.attachments import Attachments
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.stores.sqlite import SqliteStore
@@ -44,7 +45,7 @@ async def store(wall: Wall, tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 @pytest.fixture
 async def attachments(store: SqliteStore) -> Attachments:
-    return Attachments(store, ChatModels({}), LIMITS)
+    return Attachments(store, ChatModels({}), LIMITS, Documents())
 
 
 async def added(attachments: Attachments, text: str = "text") -> AttachmentRecord:

@@ -13,11 +13,13 @@ from services.mongodb import further_on_mongodb
 from support.attached_files import a_pdf, a_png, upload, uploaded
 from support.chat_client import Event, chat, final_text
 from support.hostile_modules import entry
+from support.made_documents import a_docx, a_paragraph, a_workbook
 from support.rest_client import error_of, messages_of, rest, sse_events
 from support.running_server import running_server
 from support.seeing_agent import ENTRY
 from support.signing_realm import SigningRealm
 
+from agentic_backend.attachments.kinds import DOCX, XLSX
 from agentic_backend.stores.base import Store
 
 ANN, BOB = "dev:ann", "dev:bob"
@@ -151,7 +153,31 @@ async def test_more_images_than_a_request_holds_are_named(tmp_path: Path) -> Non
             assert "[The image 'first.png' is not shown to you.]" in told and "third.png" not in told
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\1\2", "größe".encode("utf-16"), b"PK\x03\x04\xff", b"%PDF-1.7 broken"])
+DOCUMENTS: dict[str, tuple[bytes, str, str, str]] = {
+    "brief.docx": (a_docx(a_paragraph("Größen", "Heading1"), a_paragraph("Text.")), DOCX, DOCX, "# Größen\n\nText."),
+    "zahlen.xlsx": (a_workbook({"Eins": [["a", "b"], [1, 2]]}), XLSX, XLSX, "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+    "seite.html": (b"<html><nav>Menu</nav><h1>A</h1><p>B</p></html>", "text/html", "text/plain", "# A\n\nB"),
+    "preise.csv": ("größe;preis\n1;2".encode("cp1252"), "text/plain", "text/plain", "| größe | preis |"),
+    "roh.csv": ("größe;preis\n1;2".encode(), "text/plain", "text/plain; charset=utf-8", "größe;preis\n1;2"),
+    "notiz.txt": ("größe".encode("utf-16"), "text/plain", "text/plain", "größe"),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_a_document_is_read_by_the_model_and_served_as_it_was_sent(name: str, tmp_path: Path) -> None:
+    content, mime, served_as, words = DOCUMENTS[name]
+    async with running_server(tmp_path, agents=[ENTRY]) as server:
+        async with rest(server, ANN) as http, chat(server.address, token=ANN) as client:
+            told = (await http.get("/info")).json()["attachment_types"]
+            shown = await uploaded(http, content, name)
+            assert shown["mime"] == mime and mime in told
+            events = await client.ask("what is said?", attachments=[shown["id"]])
+            assert words in final_text(events) and "Menu" not in final_text(events)
+            served = await http.get(f"/attachments/{shown['id']}")
+            assert served.content == content and served.headers["content-type"] == served_as
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\1\2", b"\x7fELF\xff", b"PK\x03\x04\xff", b"%PDF-1.7 broken"])
 async def test_what_is_no_known_kind_is_refused(content: bytes, tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, rest(server) as http:
         answer = await upload(http, content, "innocent.png")

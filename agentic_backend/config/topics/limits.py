@@ -75,7 +75,7 @@ class LimitsSettings(Section):
     )
     attachments_per_user_bytes: Annotated[int, Field(ge=1024, le=2**50)] = Field(
         1_073_741_824,
-        description="Most bytes of all attachments of one user. A PDF counts as its text where that is more.",
+        description="Most bytes of all attachments of one user. A document counts as its text where that is more.",
     )
     attachment_unsent_h: Annotated[float, Field(gt=0, le=8_760)] = Field(
         24, description="How long an attachment that was not sent is kept, in hours."

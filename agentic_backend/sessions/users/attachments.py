@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from agentic_backend.mcp import UI_RESOURCE
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.asking.attached import Attached
 from agentic_backend.sessions.bulkhead import Bulkhead
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.stores.base import Store
 from agentic_backend.stores.records import AttachmentRecord
 from agentic_backend.stores.tables import ATTACHMENTS
@@ -34,17 +36,16 @@ UNFINISHED_H = 1.0
 
 _PIECE = 256 * 1024
 _UPLOAD_WAIT_S = 30.0
-# Each is a process of its own, and may take a while.
-_PDFS, _PDF_WAIT_S = 2, 120.0
 # Rows have the texts of files.
 _PAGE = 20
 
 
 class Attachments:
-    def __init__(self, store: Store, models: ChatModels, limits: LimitsSettings) -> None:
+    def __init__(self, store: Store, models: ChatModels, limits: LimitsSettings, documents: Documents) -> None:
         self._store = store
         self._models = models
         self._limits = limits
+        self._documents = documents
         self._examiner = Examiner(Bounds(limits.attachment_text_chars, limits.attachment_pixels))
         self._rate = AskRate(limits.uploads_per_minute, asyncio.get_running_loop().time)
         self._at_once = Bulkhead(
@@ -52,12 +53,6 @@ class Attachments:
             in_all=None,
             wait_s=_UPLOAD_WAIT_S,
             content="Too many of your files are uploaded at once; wait until some are there.",
-        )
-        self._pdfs = Bulkhead(
-            per_user=None if limits.uploads_per_user is None else 1,
-            in_all=_PDFS,
-            wait_s=_PDF_WAIT_S,
-            content="Too many PDFs are read at the moment; try again soon.",
         )
 
     @asynccontextmanager
@@ -70,10 +65,10 @@ class Attachments:
     async def add(self, user: User, name: str, file: BinaryIO) -> AttachmentRecord:
         """Keep `file`, one of the operating system, as an attachment.
 
-        Raises BadFrame if it is of no kind that is taken, RateLimited if too many PDFs are read, LimitReached if the
-        user has too much, and StoreUnavailable.
+        Raises BadFrame if it is of no kind that is taken, RateLimited and Overloaded if too many documents are read,
+        LimitReached if the user has too much, and StoreUnavailable.
         """
-        examined = await self._examiner.examine(file, self._pdfs.entered(user.id))
+        examined = await self._examiner.examine(file, name, partial(self._documents.read, whose=user.id))
         attachment = AttachmentRecord(
             id=uuid4().hex,
             user_id=user.id,

@@ -19,7 +19,7 @@ import { call } from "./call.js";
  */
 
 /**
- * Uploads a file to the server at this address: an image, a PDF, or text in UTF-8. Throws what `call` throws.
+ * Uploads a file to the server at this address: an image, a document or a text. Throws what `call` throws.
  *
  * @param {string | URL} server  as in `connect`
  * @param {Blob} content

@@ -1,13 +1,11 @@
 /** What is attached to what is written: the button, the files with their progress, and the area that takes drops. */
 
-import { isImage, whatFits } from "../attached.js";
+import { isImage, offered, whatFits } from "../attached.js";
 import { formatBytes, visible } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { useImage } from "./attachment-list.js";
 import { html, useEffect, useId, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
-
-const ACCEPTED = "image/png,image/jpeg,image/gif,image/webp,application/pdf,text/*,.md,.csv,.json,.yaml,.yml,.log";
 
 export function AttachButton({ limits, attachments }) {
   const input = useRef(null);
@@ -31,7 +29,7 @@ export function AttachButton({ limits, attachments }) {
       <${Icon} name="clip" />
     </button>
     <span id=${id} hidden>${fits}</span>
-    <input ref=${input} type="file" multiple hidden accept=${ACCEPTED} data-testid="file-input" onChange=${chosen} />`;
+    <input ref=${input} type="file" multiple hidden accept=${offered(limits)} data-testid="file-input" onChange=${chosen} />`;
 }
 
 /** The files of the draft, and those on their way. */

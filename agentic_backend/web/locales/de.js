@@ -165,8 +165,8 @@ export default {
     "Wenn es wieder geschieht, nennen Sie dem Betreiber des Servers die Kennung der Anfrage.",
   Image: "Bild",
   "Image from {host}": "Bild von {host}",
-  "Images, PDFs and texts: at most {count} files of {size} each":
-    "Bilder, PDFs und Texte: höchstens {count} Dateien mit je {size}",
+  "Images, documents and texts: at most {count} files of {size} each":
+    "Bilder, Dokumente und Texte: höchstens {count} Dateien mit je {size}",
   Import: "Importieren",
   "Import agents": "Agenten importieren",
   Important: "Wichtig",

@@ -165,8 +165,8 @@ export default {
     "Si cela se reproduit, donnez l’identifiant de la requête à l’exploitant du serveur.",
   Image: "Image",
   "Image from {host}": "Image de {host}",
-  "Images, PDFs and texts: at most {count} files of {size} each":
-    "Images, PDF et textes : au plus {count} fichiers de {size} chacun",
+  "Images, documents and texts: at most {count} files of {size} each":
+    "Images, documents et textes : au plus {count} fichiers de {size} chacun",
   Import: "Importer",
   "Import agents": "Importer des agents",
   Important: "Important",

@@ -6,9 +6,9 @@ What is fetched is never active content: it is a download in a sandbox, of the t
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from agentic_backend.attachments.kinds import TEXT
+from agentic_backend.attachments.kinds import HTML, TEXT
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AttachmentNotFound, AttachmentSent, LimitReached, MessageTooLarge
+from agentic_backend.errors import AttachmentNotFound, AttachmentSent, LimitReached, MessageTooLarge, Overloaded
 from agentic_backend.mcp import UI_RESOURCE
 from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.stores.records import AttachmentRecord
@@ -18,8 +18,6 @@ from agentic_backend.transports.rest.operation import BINARY, PREFIX, Operation,
 from agentic_backend.transports.rest.upload import read_upload
 
 FIELD = "file"
-# The page gives the second to a frame of its own.
-_AS_TEXT = (TEXT, UI_RESOURCE)
 _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'"
 
 
@@ -30,7 +28,7 @@ class AttachmentsApi:
 
     def operations(self) -> list[Operation]:
         path, found = f"{PREFIX}/attachments/{{id}}", (AttachmentNotFound,)
-        uploading = (MessageTooLarge, LimitReached)
+        uploading = (MessageTooLarge, LimitReached, Overloaded)
         content = Streamed(BINARY, bytes)
         return [
             Operation(
@@ -41,12 +39,12 @@ class AttachmentsApi:
         ]
 
     async def upload_attachment(self, request: Request, user: User) -> AttachmentView:
-        """Upload a file, to be attached to an ask: an image, a PDF or a text. Its content tells what it is."""
+        """Upload a file, to be attached to an ask: an image, a document or a text. Its content tells what it is."""
         async with self._attachments.uploading(user):
             upload = await read_upload(request, FIELD, self._most_bytes)
             with upload.file:
                 record = await self._attachments.add(user, upload.name, upload.file)
-        return _view(record)
+        return record.shown()
 
     async def get_attachment(self, request: Request, user: User, id: str) -> Response:
         """The content of an attachment, as a download."""
@@ -63,14 +61,22 @@ class AttachmentsApi:
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         headers["content-length"] = str(record.size)
-        media_type = "text/plain; charset=utf-8" if record.mime in _AS_TEXT else record.mime
-        return StreamingResponse(self._attachments.content(record), headers=headers, media_type=media_type)
+        # Not as `media_type`, to which Starlette adds a charset.
+        headers["content-type"] = _media_type(record)
+        return StreamingResponse(self._attachments.content(record), headers=headers)
 
     async def delete_attachment(self, user: User, id: str) -> None:
         """Delete an attachment that was not sent. One that was goes with its session."""
         await self._attachments.delete(user, id)
 
 
-def _view(record: AttachmentRecord) -> AttachmentView:
-    shown = {name: getattr(record, name) for name in AttachmentView.model_fields if name != "text_chars"}
-    return AttachmentView(**shown, text_chars=None if record.text is None else len(record.text))
+def _media_type(record: AttachmentRecord) -> str:
+    """The type to serve it as: never one that a browser would run."""
+    if record.mime == UI_RESOURCE:
+        # The page gives it to a frame of its own.
+        return f"{TEXT}; charset=utf-8"
+    if record.mime not in (TEXT, HTML):
+        return record.mime
+    # What was read as it is has as many bytes as it was sent with, but for a mark.
+    is_utf_8 = record.text is not None and record.size - len(record.text.encode()) in (0, 3)
+    return f"{TEXT}; charset=utf-8" if is_utf_8 else TEXT

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from agentic_backend.attachments.kinds import TYPES
+from agentic_backend.attachments.kinds import taken_types
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.protocol.parts import Value, absent
@@ -230,7 +230,7 @@ class InfoApi:
             doors=[DoorView.of(door) for door in DOORS],
             limits=LimitsView.of(self._door.limits),
             page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
-            attachment_types=list(TYPES),
+            attachment_types=taken_types(),
             features=[name for name in FEATURES if name != "sharing" or sharing.enabled],
             applications=[],
             deprecations=[

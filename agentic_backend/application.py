@@ -6,7 +6,7 @@ point group `agentic_backend.applications`. docs/applications.md shows how to wr
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,10 +20,12 @@ from agentic_backend.errors import (
     AgentUnavailable,
     ApplicationUnavailable,
     ApprovalRequired,
+    AttachmentNotFound,
     BadFrame,
     BudgetExceeded,
     ContentFiltered,
     ContextTooLong,
+    DocumentUnreadable,
     Forbidden,
     LimitReached,
     MessageTooLarge,
@@ -33,11 +35,13 @@ from agentic_backend.errors import (
     ModelRefusedKey,
     ModelTimeout,
     NotFound,
+    Overloaded,
     RateLimited,
     RecordConflict,
     SessionNotFound,
     StoreUnavailable,
 )
+from agentic_backend.extraction.document import Block, Document, Line, Page, Place
 from agentic_backend.policy.hook_context import HookContext, Point
 from agentic_backend.policy.hook_result import (
     CONTINUE,
@@ -51,6 +55,7 @@ from agentic_backend.policy.usage.embedding import Embedded, EmbeddingEstimate
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.messages import ChatMessage
 from agentic_backend.protocol.parts import Value, absent
+from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.records.kinds import Index, Kind, R, Record, Vector, Vectors, Words
 from agentic_backend.records.readable_records import Found, RecordPage, Stored
 from agentic_backend.records.records import RecordsOfKind
@@ -65,8 +70,11 @@ __all__ = [
     "ApplicationSettings",
     "ApplicationUnavailable",
     "ApprovalRequired",
+    "AttachmentNotFound",
+    "AttachmentView",
     "Audit",
     "BadFrame",
+    "Block",
     "BudgetExceeded",
     "Call",
     "ChatMessage",
@@ -74,6 +82,8 @@ __all__ = [
     "Command",
     "ContentFiltered",
     "ContextTooLong",
+    "Document",
+    "DocumentUnreadable",
     "Embedded",
     "EmbeddingEstimate",
     "Extraction",
@@ -86,6 +96,7 @@ __all__ = [
     "Index",
     "Kind",
     "LimitReached",
+    "Line",
     "MessageTooLarge",
     "Metric",
     "ModelError",
@@ -95,9 +106,12 @@ __all__ = [
     "ModelTimeout",
     "Modifications",
     "NotFound",
+    "Overloaded",
+    "Page",
     "PageSize",
     "Panel",
     "PartKind",
+    "Place",
     "Point",
     "Purpose",
     "Query",
@@ -401,6 +415,33 @@ class Application:
         approved of exactly these, also where no call is made for a person, and ValueError for what can't be shown.
         """
         self._services().require_approval(title, data)
+
+    async def read_document(self, name: str, data: bytes | BinaryIO, *, user: User | None = None) -> Document:
+        """The text of a file, with its structure: Markdown, text, source code, CSV, HTML, PDF, DOCX or XLSX.
+
+        What it is its content tells, and `name`, such as `notes.md`, where the content can't. It is read in a process
+        of its own, for a minute at most: up to 64 MiB, 4,000,000 characters, 2,000 pages. Each user and each
+        application has one turn at a time, `user` that of the user; four more wait, up to two minutes.
+
+        Raises DocumentUnreadable, whose words say why, for instance that it is encrypted or that the server needs a
+        package for its kind; RateLimited if no turn comes, Overloaded if no process can be started, and
+        StoreUnavailable if there is no room on the disk.
+        """
+        return await self._services().reader.read(name, data, user)
+
+    async def attachments(self, user: User, session_id: str) -> Sequence[AttachmentView]:
+        """The files that are attached in the user's session, the first ones first: at most 200.
+
+        Raises SessionNotFound, also for another user's.
+        """
+        return await self._services().attachments(user, session_id)
+
+    async def read_attachment(self, user: User, attachment_id: str) -> bytes:
+        """The content of a file that the user has attached, of up to 64 MiB.
+
+        Raises AttachmentNotFound, also for another user's, and MessageTooLarge.
+        """
+        return await self._services().read_attachment(user, attachment_id)
 
     def tuning_of(self, agent_id: str) -> Any:
         """What the entry of this agent says to it now, a `Tuning`; the defaults where it says nothing.

@@ -1,9 +1,10 @@
 """ApplicationServices: what an application may use of its server, from `start` on."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic_core import from_json, to_json
@@ -14,15 +15,19 @@ from agentic_backend.agents.models.provider_failures import typed_failure
 from agentic_backend.agents.parts import PartKind, V, emit_custom_part
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError, AgentUnavailable
+from agentic_backend.errors import AgenticError, AgentUnavailable, AttachmentNotFound, MessageTooLarge
 from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
+from agentic_backend.extraction.document import Document
+from agentic_backend.extraction.extractor import Bounds
 from agentic_backend.kpi.groups.applications import Measure
 from agentic_backend.policy.hooks.module_services import current_payer
 from agentic_backend.policy.usage.embedding import Embedded, Embedding, EmbeddingEstimate
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, may_pay
 from agentic_backend.protocol.messages import ChatMessage
+from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.records.records import Records
-from agentic_backend.sessions.access import owned_messages
+from agentic_backend.sessions.access import owned_attachments, owned_messages
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.sessions.waiting.consent import require_consent
 from agentic_backend.stores.base import Store
 from agentic_backend.worker_processes.worker_calls import Workers
@@ -33,6 +38,7 @@ Purpose = Literal["application", "rerank", "judge", "grounding"]
 MOST_MESSAGES = 200
 LONGEST_TITLE, LARGEST_DATA = 500, 65_536
 """Of what a person is asked to approve of: characters, and bytes of JSON."""
+_BOUNDS = Bounds()
 
 
 CallOfAnother = Callable[
@@ -49,6 +55,26 @@ class Measured:
     measure: Measure
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentReader:
+    """Reads documents for one application."""
+
+    documents: Documents
+    application: str
+
+    async def read(self, name: str, data: bytes | BinaryIO, user: User | None) -> Document:
+        """See Application.read_document."""
+        # No user's id has a space in front.
+        whose = f" {self.application}" if user is None else user.id
+        if not isinstance(name, str):
+            raise TypeError("a document needs a name")
+        if not isinstance(data, bytes | bytearray | memoryview):
+            if _is_file(data):
+                return await self.documents.read(data, name, _BOUNDS, whose)
+            data = await asyncio.to_thread(_content_of, data)
+        return await self.documents.read_bytes(bytes(data), name, _BOUNDS, whose)
+
+
 class ApplicationServices:
     def __init__(
         self,
@@ -61,6 +87,7 @@ class ApplicationServices:
         ledger: UsageLedger,
         call: CallOfAnother,
         said: Callable[[str], Mapping[str, Any]],
+        reader: DocumentReader,
         workers: Workers,
         embedder: Embedder | None = None,
     ) -> None:
@@ -71,6 +98,7 @@ class ApplicationServices:
         self._id = application_id
         self.call = call
         self.said = said
+        self.reader = reader
         self.records = records
         self.workers = workers
         self._metrics = metrics
@@ -139,6 +167,19 @@ class ApplicationServices:
             raise ValueError(f"require_approval: the data are no JSON, or more than {LARGEST_DATA} bytes")
         require_consent(self._id, title, shown)
 
+    async def attachments(self, user: User, session_id: str) -> Sequence[AttachmentView]:
+        """See Application.attachments."""
+        return await owned_attachments(self._store, user.id, session_id)
+
+    async def read_attachment(self, user: User, attachment_id: str) -> bytes:
+        """See Application.read_attachment."""
+        own = [each for each in await self._store.get_attachments([attachment_id]) if each.user_id == user.id]
+        if not own:
+            raise AttachmentNotFound
+        if own[0].size > _BOUNDS.bytes:
+            raise MessageTooLarge(f"The attachment has more than {_BOUNDS.bytes:,} bytes.")
+        return b"".join([piece async for piece in self._store.attachment_content(attachment_id)])
+
     def measure(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """See Application.measure. Raises LookupError and ValueError."""
         measured = self._metrics.get(name)
@@ -157,6 +198,22 @@ class ApplicationServices:
         if found is None:
             raise LookupError(f"the application's 'parts' do not have {kind!r}")
         emit_custom_part(*found, value, text)
+
+
+def _content_of(data: Any) -> bytes:
+    """Raises TypeError if this is nothing that bytes can be read from."""
+    content = data.read(_BOUNDS.bytes + 1) if hasattr(data, "read") else None
+    if not isinstance(content, bytes):
+        raise TypeError("a document is bytes, or a file that is open for reading bytes")
+    return content
+
+
+def _is_file(data: Any) -> bool:
+    """Whether it is a file of the operating system, which another process can read from its beginning."""
+    try:
+        return bool(data.seekable() and "b" in data.mode and data.fileno() >= 0)
+    except (OSError, AttributeError, TypeError, ValueError):
+        return False
 
 
 def _payer(user: User | None) -> Payer:

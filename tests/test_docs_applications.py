@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 from langchain_core.embeddings import Embeddings
+from support.attached_files import uploaded
 from support.chat_client import chat
 from support.documents import DOCS, blocks
-from support.rest_client import plain_http
+from support.made_documents import a_docx, a_paragraph, a_word_table
+from support.rest_client import error_of, plain_http, rest
 from support.running_server import FAST, running_server
 
 from agentic_backend.hosting.loading import GROUP
@@ -40,6 +42,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "house_board",
         "house_ranks",
         "house_meanings",
+        "house_files",
     ):
         sys.modules.pop(name, None)
 
@@ -160,6 +163,25 @@ async def test_its_own_model_embeds_until_another_is_set_as_the_page_says(
         async with open_application(meanings, embeddings=embeddings) as opened, opened.client("ann") as ann:
             found = (await ann.post("/nearest", json=asked)).json()
         assert found["text"] == "the boat" and model in found["model"]
+
+
+async def test_its_files_are_read_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [source] = [each for each in BLOCKS["python"] if "class HouseFiles" in each]
+    written(source, tmp_path, monkeypatch, "house_files")
+    settings = {**FAST, "applications": [{"class_path": "house_files:HouseFiles"}]}
+    docx = a_docx(
+        a_paragraph("Boats", "Heading1"), a_paragraph("Table 1: Ours", "Caption"), a_word_table([["a"], ["b"]])
+    )
+    async with running_server(tmp_path, settings=settings) as server, rest(server, "dev:ann") as ann:
+        sent = await uploaded(ann, docx, "boats.docx")
+        async with chat(server.address, token="dev:ann") as client:
+            session = (await client.ask("what is this?", attachments=[sent["id"]]))[-1]["session_id"]
+        url = f"{server.address}/apps/house-files/sessions/{session}"
+        async with plain_http() as http:
+            told = (await http.get(url, headers={"authorization": "Bearer dev:ann"})).json()
+            assert told == {"titles": {"boats.docx": ["# Boats", "Table 1: Ours"]}, "unread": {}}
+            others = await http.get(url, headers={"authorization": "Bearer dev:bob"})
+            assert error_of(others)["code"] == "session_not_found"
 
 
 def test_the_entry_point_is_the_one_that_is_read() -> None:

@@ -25,6 +25,7 @@ from agentic_backend.policy.hooks.modules_file import ModuleSpec
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.partition_cache import PartitionCache
 from agentic_backend.records.record_search import RecordSearch
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -77,20 +78,34 @@ class ApplicationHost:
             self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
 
-    def start(self, models: ChatModels, ledger: UsageLedger, agents: AgentManager) -> None:
+    def start(self, models: ChatModels, ledger: UsageLedger, agents: AgentManager, documents: Documents) -> None:
         """Start the applications beside what goes on. The context `closing` must be open."""
-        self._starts = [asyncio.create_task(self._start(hosted, models, ledger, agents)) for hosted in self._hosted]
+        starts = (self._start(hosted, models, ledger, agents, documents) for hosted in self._hosted)
+        self._starts = [asyncio.create_task(start) for start in starts]
 
     async def have_started(self) -> None:
         """Wait until the start of each has ended, well or not."""
         await asyncio.gather(*self._starts, return_exceptions=True)
 
     async def _start(
-        self, hosted: HostedApplication, models: ChatModels, ledger: UsageLedger, agents: AgentManager
+        self,
+        hosted: HostedApplication,
+        models: ChatModels,
+        ledger: UsageLedger,
+        agents: AgentManager,
+        documents: Documents,
     ) -> None:
         metrics, call, said = self._kpi.applications, self._between.call, agents.said_to_applications
         services = offered_services(
-            hosted.loaded, self._store, models, ledger, metrics, call=call, said=said, search=self._search
+            hosted.loaded,
+            self._store,
+            models,
+            ledger,
+            metrics,
+            call=call,
+            said=said,
+            search=self._search,
+            documents=documents,
         )
         await hosted.start(services)
         if hosted.is_serving:

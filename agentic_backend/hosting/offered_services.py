@@ -5,7 +5,7 @@ from typing import Any
 
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.agents.models.worker_embedder import EmbeddingInWorker
-from agentic_backend.application_services import ApplicationServices, CallOfAnother, Measured
+from agentic_backend.application_services import ApplicationServices, CallOfAnother, DocumentReader, Measured
 from agentic_backend.errors import ApplicationUnavailable
 from agentic_backend.hosting.declared_parts import part_name
 from agentic_backend.hosting.loading import LoadedApplication
@@ -13,6 +13,7 @@ from agentic_backend.kpi.groups.applications import ApplicationMetrics
 from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.records.records import Records
+from agentic_backend.sessions.documents import Documents
 from agentic_backend.stores.base import Store
 from agentic_backend.worker_processes.worker_calls import Workers
 
@@ -27,11 +28,12 @@ def offered_services(
     call: CallOfAnother | None = None,
     said: Callable[[str], Mapping[str, Any]] = lambda agent_id: {},
     search: RecordSearch | None = None,
+    documents: Documents | None = None,
 ) -> ApplicationServices:
     """The services of the application; once for each `kpi`, which has its metrics then.
 
     Without a `call` it can't call other applications. `said` is what an agent's entry says to applications, by their
-    ids. The `search` is that of several applications, where there are others.
+    ids. The `search` and the `documents` are those of several applications, where there are others.
     """
     metrics = {
         each.name: Measured(
@@ -49,9 +51,21 @@ def offered_services(
         own: Mapping[str, Any] = said(agent_id).get(loaded.id, {})
         return own
 
+    reader = DocumentReader(documents or Documents(), loaded.id)
     embedder = None if loaded.embedder is None else EmbeddingInWorker(loaded.embedder, workers.call)
     return ApplicationServices(
-        loaded.id, records, metrics, parts, store, models, ledger, call or _no_other, said_to_it, workers, embedder
+        loaded.id,
+        records,
+        metrics,
+        parts,
+        store,
+        models,
+        ledger,
+        call or _no_other,
+        said_to_it,
+        reader,
+        workers,
+        embedder,
     )
 
 

@@ -3,8 +3,14 @@
 from agentic_backend.auth.user import User
 from agentic_backend.errors import ExchangeNotFound, SessionNotFound
 from agentic_backend.protocol.messages import ChatMessage, Session
+from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.stores.base import Store
-from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, SessionRecord, shown
+from agentic_backend.stores.records import AttachmentState, ExchangePolicy, ExchangeRecord, SessionRecord, shown
+from agentic_backend.stores.tables import ATTACHMENTS
+
+MOST_ATTACHMENTS = 200
+# Rows have the texts of files.
+_PAGE = 20
 
 PAGE_BYTES = 1024 * 1024
 """The most bytes of a page of messages, unless a single message has more."""
@@ -29,6 +35,23 @@ async def owned_messages(
     messages = await store.messages_after(session_id, after_rank, limit, PAGE_BYTES)
     # Read again: if the session still exists, no message was missing because of a deletion.
     return (await owned_session(store, user_id, session_id)).shown(), shown(messages)
+
+
+async def owned_attachments(store: Store, user_id: str, session_id: str) -> list[AttachmentView]:
+    """What has been sent in the user's session, its branches and where it branches off, by time.
+
+    At most MOST_ATTACHMENTS. Raises SessionNotFound.
+    """
+    family_id = (await owned_session(store, user_id, session_id)).family_id
+    found: list[AttachmentView] = []
+    after: str | None = None
+    while len(found) < MOST_ATTACHMENTS and (
+        page := await store.page(ATTACHMENTS, after, _PAGE, session_id=family_id, user_id=user_id)
+    ):
+        # Their texts are not held for all of them.
+        found += [each.shown() for each in page if each.state == AttachmentState.KEPT]
+        after = page[-1].id
+    return sorted(found[:MOST_ATTACHMENTS], key=lambda each: (each.created_at, each.id))
 
 
 async def owned_exchange(store: Store, user_id: str, exchange_id: str) -> ExchangeRecord:

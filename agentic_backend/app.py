@@ -214,7 +214,7 @@ async def _open_parts(
         modules=modules,
         tracing=tracing,
         turns=turns,
-        documents=Documents(is_fair=settings.limits.uploads_per_user is not None),
+        documents=Documents(),
         applications=applications,
     )
     return parts, authenticator

@@ -3,6 +3,7 @@
 import asyncio
 from tempfile import TemporaryFile
 from typing import BinaryIO
+from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.extraction.document import Document
@@ -14,21 +15,22 @@ _AT_ONCE, _WAIT_S = 2, 120.0
 
 
 class Documents:
-    def __init__(self, *, is_fair: bool = True) -> None:
-        """`is_fair`: whether each user and each application has one turn at a time, or as many as there are."""
+    def __init__(self) -> None:
         self._room = Bulkhead(
-            per_user=1 if is_fair else None,
+            per_user=1,
             in_all=_AT_ONCE,
             wait_s=_WAIT_S,
             content="Too many documents are read at the moment; try again soon.",
         )
 
-    async def read(self, file: BinaryIO, name: str, bounds: Bounds, whose: str) -> Document:
+    async def read(self, file: BinaryIO, name: str, bounds: Bounds, whose: str | None) -> Document:
         """What is written in `file`, one of the operating system, once it is the turn of `whose`.
+
+        Each has one turn at a time; None is somebody else each time.
 
         Raises DocumentUnreadable, RateLimited if no turn comes, and Overloaded if no process can be started.
         """
-        async with self._room.entered(whose):
+        async with self._room.entered(uuid4().hex if whose is None else whose):
             return await extract(file, name, bounds)
 
     async def read_bytes(self, data: bytes, name: str, bounds: Bounds, whose: str) -> Document:

@@ -33,7 +33,10 @@ def read_delimited(text: str, most_characters: int) -> Document:
         rows.append(row)
     writer = Writer(most_characters)
     writer.table(rows)
-    return writer.document("csv")
+    found = writer.document("csv")
+    if not found.blocks:
+        raise Refused("the table has no cells with text")
+    return found
 
 
 def _delimiter_of(text: str) -> str:

@@ -14,7 +14,7 @@ from agentic_backend.extraction.readers.markup import MarkupWriter
 from agentic_backend.extraction.writing import Writer
 
 _ASIDE = ("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "iframe", "svg", "head")
-_LEAST_PART, _SHORT = 0.25, 500
+_LEAST_PART, _SHORT, _MOST_ELEMENTS = 0.25, 500, 20_000
 
 
 def read_html(text: str, most_characters: int) -> Document:
@@ -41,7 +41,8 @@ def _content_of(tree: Any) -> Any:
     whole = _without_asides(tree)
     length = _length(whole)
     # What it leaves out of a short page is not there for its own sake: of a few lines it takes the heading for a title.
-    if length < _SHORT:
+    # Of a very large one it takes minutes to tell links from texts.
+    if length < _SHORT or sum(1 for _ in whole.iter()) > _MOST_ELEMENTS:
         return whole
     config = _config()
     found = trafilatura.bare_extraction(

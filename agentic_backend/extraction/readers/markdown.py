@@ -58,8 +58,8 @@ class _Reading:
     def _next(self, number: int) -> int:
         """Read what begins at this line; return the number of the line behind it."""
         line = self._lines[number]
-        # Of a longer line no more is looked at.
-        text = line.text if len(line.text) <= _LONGEST_LINE else line.text[:1]
+        # A longer line is text, whatever marks it has.
+        text = line.text if len(line.text) <= _LONGEST_LINE else line.text.strip()[:1]
         if not text.strip():
             self._close()
         elif fence := _FENCE.match(text):

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from typing import Literal
 
 from agentic_backend.extraction.kinds import Refused, neither
@@ -40,7 +41,7 @@ def office_kind(data: bytes) -> Literal["docx", "xlsx"]:
                 raise neither("a file of OpenDocument is not read; save it as DOCX or XLSX" if odf else "an archive")
             with archive.open(_CONTENT_TYPES) as types:
                 told = types.read(_MOST_OF_TYPES)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError, ValueError):
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
         raise Refused("the file is damaged: it is an archive that can't be unpacked") from None
     except RuntimeError:
         raise Refused("the file is encrypted: remove its password first") from None

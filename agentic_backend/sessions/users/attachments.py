@@ -68,7 +68,8 @@ class Attachments:
         Raises BadFrame if it is of no kind that is taken, RateLimited and Overloaded if too many documents are read,
         LimitReached if the user has too much, and StoreUnavailable.
         """
-        examined = await self._examiner.examine(file, name, partial(self._documents.read, whose=user.id))
+        whose = None if self._limits.uploads_per_user is None else user.id
+        examined = await self._examiner.examine(file, name, partial(self._documents.read, whose=whose))
         attachment = AttachmentRecord(
             id=uuid4().hex,
             user_id=user.id,

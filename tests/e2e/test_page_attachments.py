@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, FilePayload, Route, WebSocketRoute, expect
 from support.attached_files import a_pdf, a_png
 from support.chat_page import ChatPage, chat_page, new_chat_in
+from support.made_documents import a_docx, a_paragraph
 from support.running_server import RunningServer, running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -117,6 +119,15 @@ async def test_files_are_pasted_and_dropped(page: ChatPage) -> None:
     await expect(page.by("file-chip")).to_have_text(["pasted.txt18 byte", "dropped.txt14 byte"])
 
 
+async def test_documents_are_offered_and_attached(page: ChatPage) -> None:
+    for offered in ("image/png", "application/pdf", ".docx", ".xlsx", "text/html", ".csv"):
+        await expect(page.by("file-input")).to_have_attribute("accept", re.compile(f"(^|,){re.escape(offered)}(,|$)"))
+    await choose(page, a_file("brief.docx", a_docx(a_paragraph("The word is Ampel"))))
+    await expect(page.by("attached")).to_contain_text(["brief.docx"])
+    await page.asked("what is this?")
+    await expect(page.answers.last).to_contain_text("The word is Ampel")
+
+
 async def test_each_file_that_does_not_fit_says_why(own_page: ChatPage) -> None:
     own_page.provokes("status of 400")
     files = [a_file("huge.txt", b"x" * 5_000), a_file("a.zip", b"PK\x03\x04\xff\xff"), a_file("empty.txt", b"")]
@@ -125,7 +136,7 @@ async def test_each_file_that_does_not_fit_says_why(own_page: ChatPage) -> None:
     failed = own_page.by("failed-upload")
     await expect(failed).to_have_count(3)
     await expect(failed.filter(has_text="huge.txt")).to_contain_text("A file has at most 4 kB; this has 4.9 kB.")
-    await expect(failed.filter(has_text="a.zip")).to_contain_text("This is neither an image")
+    await expect(failed.filter(has_text="a.zip")).to_contain_text("The file is damaged")
     await expect(failed.filter(has_text="empty.txt")).to_contain_text("The file is empty.")
     for _ in range(3):
         await failed.first.get_by_role("button").click()

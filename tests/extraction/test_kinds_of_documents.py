@@ -181,6 +181,43 @@ async def test_a_pdf_has_the_place_of_each_line() -> None:
     assert document.places(len(document.text), len(document.text) + 5) == []
 
 
+CELLS = [("Jahr", "Groesse in m", "Ort"), ("2023", "1,5", "Kiel"), ("2024", "", "Lübeck"), ("2025", "12,75", "Rostock")]
+PROSE = [
+    "eine Spalte mit vielen Worten",
+    "und daneben noch eine andere",
+    "die auch so viele Worte hat",
+    "und kein Ende nimmt",
+]
+
+
+async def test_a_table_in_a_pdf_has_its_rows_its_caption_and_a_place_for_each_row() -> None:
+    rows = [
+        (cell, 40 + 110 * column, 230 - 16 * row, 12, row == 0)
+        for row, cells in enumerate(CELLS)
+        for column, cell in enumerate(cells)
+        if cell
+    ]
+    caption, after = ("Tabelle 1: Boote", 40, 250, 12, False), ("Ein Absatz, der danach kommt.", 40, 150, 12, False)
+    document = await extracted(a_laid_out_pdf([caption, *rows, after]))
+    table, _ = document.blocks
+    assert (table.kind, table.caption, document.blocks[1].kind) == ("table", "Tabelle 1: Boote", "paragraph")
+    assert document.rows(table) == [list(row) for row in CELLS]
+    start = document.text.index("2024")
+    [place] = document.places(start, start + 4)
+    [(left, top, right, bottom)] = place.boxes
+    assert left < 42 and right > 260 and top < 300 - 198 < bottom
+
+
+async def test_columns_of_prose_are_no_table() -> None:
+    lines = [
+        (f"{words} {words}", left, 250 - 14 * number, 8, False)
+        for number, words in enumerate(PROSE)
+        for left in (20, 320)
+    ]
+    document = await extracted(a_laid_out_pdf(lines))
+    assert {block.kind for block in document.blocks} == {"paragraph"}
+
+
 async def test_a_page_that_is_turned_has_its_places_as_it_is_shown() -> None:
     document = await extracted(a_laid_out_pdf([("Oben links", 40, 270, 12, False)], rotate=90))
     [page], [line] = document.pages, document.lines

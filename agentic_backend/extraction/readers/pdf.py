@@ -1,50 +1,32 @@
-"""PDF: the text of its pages in the order in which it is drawn, with the place of each line, as PDFium finds both.
-
-A PDF has no structure but letters of some size at some place: headings are lines that are larger than most of the text,
-or bold and alone; paragraphs end where the lines leave a gap, or go on elsewhere.
-"""
+"""PDF: the text of its pages in the order in which it is drawn, with the place of each line, as PDFium finds both."""
 
 import ctypes
-import re
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, groupby, pairwise
+from itertools import chain
 from math import hypot
 
 import pypdfium2
 from pypdfium2 import raw
 
-from agentic_backend.extraction.document import Box, Document, Line, Page
+from agentic_backend.extraction.document import Document, Page
 from agentic_backend.extraction.kinds import Refused
-from agentic_backend.extraction.writing import Blocks, clean
+from agentic_backend.extraction.readers.aligned_rows import Cell
+from agentic_backend.extraction.readers.pdf_layout import Layout, Run, too_long
+from agentic_backend.extraction.writing import clean
 
 # In place of a hyphen, by PDFium's version, that divides a word between two lines.
 _HYPHENS = "\x02\ufffe"
 _ENDS = "\r\n" + _HYPHENS
-_BULLETS = ("•", "◦", "▪", "‣", "–", "—", "-", "*", "○", "●", "\uf0b7")
 _PRECISION = 100
-_LONGEST_HEADING = 200
-_LARGER, _GAP = 1.12, 0.45
 _BOLD = 600
 _LARGEST = 10_000.0
-# Between a title and its page in a table of contents.
-_LEADERS = re.compile(r"(?:\. ?){4}")
 _NAME_BYTES = 128
+# A gap between cells, in sizes of the font; between words it is a third.
+_CELL_GAP = 1.2
 
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Letters on one line: a line, or the part of it before or after the hyphen that joins it with another."""
-
-    text: str
-    page: int
-    box: Box
-    size: float
-    """Of its font, in points."""
-    is_bold: bool
-    joins: bool
-    """Whether the next one goes on with the same word."""
+_Sides = tuple[float, float, float, float]
+"""Left, bottom, right and top, as the page has them."""
 
 
 def read_pdf(data: bytes, most_pages: int, most_characters: int) -> Document:
@@ -64,16 +46,12 @@ def read_pdf(data: bytes, most_pages: int, most_characters: int) -> Document:
         found = list(_PageText(page, number + 1, pages[-1]).runs(left))
         left -= sum(len(run.text) for run in found)
         if left < 0:
-            raise _too_long(most_characters)
+            raise too_long(most_characters)
         runs += found
         page.close()
     if not runs:
         raise Refused("the PDF has no text, only images perhaps: it may be a scan")
-    return _Layout(runs, pages).document(most_characters)
-
-
-def _too_long(most_characters: int) -> Refused:
-    return Refused(f"the text of the PDF has more than {most_characters:,} characters")
+    return Layout(runs, pages).document(most_characters)
 
 
 class _PageText:
@@ -83,12 +61,12 @@ class _PageText:
         self._shown = shown
         self._text = page.get_textpage()
 
-    def runs(self, most_characters: int) -> Iterator[_Run]:
+    def runs(self, most_characters: int) -> Iterator[Run]:
         """Raises Refused if the page has more characters."""
         count = raw.FPDFText_CountChars(self._text)
         # Spaces that it makes between letters, and ends of lines, are among them.
         if count > 2 * most_characters + 1_000:
-            raise _too_long(most_characters)
+            raise too_long(most_characters)
         characters = self._characters(count)
         start = 0
         for place, character in enumerate(chain(characters, "\n")):
@@ -113,27 +91,55 @@ class _PageText:
             characters = [chr(code) if 0 < code <= 0x10FFFF else "" for code in codes]
         return characters
 
-    def _run(self, text: str, start: int, end: int, *, joins: bool) -> _Run:
-        left, bottom, right, top = self._rectangle(start, end)
+    def _run(self, text: str, start: int, end: int, *, joins: bool) -> Run:
+        rectangles, size = self._rectangles(start, end), self._size(start)
+        lefts, bottoms, rights, tops = zip(*rectangles, strict=True)
+        left, bottom, right, top = min(lefts), min(bottoms), max(rights), max(tops)
         loose = raw.FS_RECTF()
         has_box = raw.FPDFText_GetLooseCharBox(self._text, start, loose)
         if has_box:
             top, bottom = max(top, loose.top), min(bottom, loose.bottom)
         corners = [self._shown_at(left, top), self._shown_at(right, bottom)]
         (x1, x2), (y1, y2) = (sorted(values) for values in zip(*corners, strict=True))
-        return _Run(text, self._number, (x1, y1, x2, y2), self._size(start), self._is_bold(start), joins)
+        cells = () if joins else self._cells(rectangles, start, end, size)
+        return Run(text, self._number, (x1, y1, x2, y2), size, self._is_bold(start), joins, cells)
 
-    def _rectangle(self, start: int, end: int) -> tuple[float, float, float, float]:
-        """Left, bottom, right and top, as the page has them."""
+    def _rectangles(self, start: int, end: int) -> list[_Sides]:
+        """Around the letters, one for each piece that is drawn at once."""
         sides = []
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         for number in range(raw.FPDFText_CountRects(self._text, start, end - start)):
             if raw.FPDFText_GetRect(self._text, number, left, top, right, bottom):
                 sides.append((left.value, bottom.value, right.value, top.value))
-        if not sides:
-            return 0.0, 0.0, 0.0, 0.0
-        lefts, bottoms, rights, tops = zip(*sides, strict=True)
-        return min(lefts), min(bottoms), max(rights), max(tops)
+        return sides or [(0.0, 0.0, 0.0, 0.0)]
+
+    def _cells(self, rectangles: Sequence[_Sides], start: int, end: int, size: float) -> tuple[Cell, ...]:
+        """The pieces of a line between which there are gaps; none if there is one piece."""
+        spans: list[tuple[float, float]] = []
+        for left, _, right, _ in sorted(rectangles):
+            if spans and left - spans[-1][1] <= _CELL_GAP * size:
+                spans[-1] = spans[-1][0], max(spans[-1][1], right)
+            else:
+                spans.append((left, right))
+        # Of a page that is turned, lines may go down.
+        if len(spans) < 2 or self._page.get_rotation():
+            return ()
+        texts = self._divided([left for left, _ in spans], start, end)
+        cells = (Cell(clean(text).strip(), *span) for text, span in zip(texts, spans, strict=True))
+        return tuple(cell for cell in cells if cell.text)
+
+    def _divided(self, lefts: Sequence[float], start: int, end: int) -> list[str]:
+        """The characters from each of these places on."""
+        texts, number = [""] * len(lefts), 0
+        left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+        for place in range(start, end):
+            if not raw.FPDFText_IsGenerated(self._text, place):
+                raw.FPDFText_GetCharBox(self._text, place, left, right, bottom, top)
+                middle = (left.value + right.value) / 2
+                number = max(bisect_right(lefts, middle) - 1, 0)
+            code = raw.FPDFText_GetUnicode(self._text, place)
+            texts[number] += chr(code) if 0 < code <= 0x10FFFF else ""
+        return texts
 
     def _shown_at(self, x: float, y: float) -> tuple[float, float]:
         """A point of the page as it is shown, turned and cropped."""
@@ -154,87 +160,3 @@ class _PageText:
         name = ctypes.create_string_buffer(_NAME_BYTES)
         length = raw.FPDFText_GetFontInfo(self._text, place, name, _NAME_BYTES, None)
         return 0 < length <= _NAME_BYTES and b"bold" in name.value.lower()
-
-
-class _Layout:
-    def __init__(self, runs: Sequence[_Run], pages: Sequence[Page]) -> None:
-        self._runs = runs
-        self._pages = pages
-        by_size: Counter[float] = Counter()
-        bold = 0
-        for run in runs:
-            by_size[_rounded(run.size)] += len(run.text)
-            bold += len(run.text) * run.is_bold
-        self._size = max(by_size, key=lambda size: by_size[size])
-        """Of most of the text."""
-        self._is_bold = bold * 2 > by_size.total()
-        sizes = {_rounded(run.size) for run in runs if self._is_large(run)}
-        self._levels = {size: min(level, 6) for level, size in enumerate(sorted(sizes, reverse=True), start=1)}
-
-    def document(self, most_characters: int) -> Document:
-        blocks, length = Blocks(), 0
-        lines: list[Line] = []
-        pieces: list[str] = []
-        for group in self._groups():
-            if pieces:
-                pieces.append("\n\n")
-                length += 2
-            start = length
-            for number, run in enumerate(group):
-                lines.append(Line(length, length + len(run.text), run.page, run.box))
-                between = "" if number + 1 == len(group) or run.joins else "\n"
-                pieces.append(run.text + between)
-                length += len(run.text) + len(between)
-            level = self._level(group)
-            title = " ".join("".join(pieces[-len(group) :]).split())
-            if level is not None:
-                blocks.add("heading", start, length, title=title, level=level)
-            elif title.startswith(_BULLETS) and title[1:2] == " ":
-                blocks.add("item", start, length, level=1)
-            else:
-                blocks.add("paragraph", start, length)
-        if length > most_characters:
-            raise _too_long(most_characters)
-        return Document("pdf", "".join(pieces), tuple(blocks.found), tuple(self._pages), tuple(lines))
-
-    def _groups(self) -> Iterator[list[_Run]]:
-        """The lines of each paragraph or heading."""
-        numbers = [0]
-        for before, run in pairwise(self._runs):
-            numbers.append(numbers[-1] + self._begins(before, run))
-        for _, group in groupby(zip(numbers, self._runs, strict=True), key=lambda each: each[0]):
-            yield [run for _, run in group]
-
-    def _begins(self, before: _Run, run: _Run) -> bool:
-        """Whether another paragraph begins with `run`."""
-        if before.page != run.page:
-            return True
-        if before.joins:
-            return False
-        is_other = _rounded(before.size) != _rounded(run.size) and (self._is_large(before) or self._is_large(run))
-        if is_other or (before.is_bold != run.is_bold and not self._is_large(run)):
-            return True
-        if run.text.startswith(_BULLETS) and run.text[1:2] == " ":
-            return True
-        gap = run.box[1] - before.box[3]
-        # Above the line before, another column begins.
-        return gap > _GAP * max(before.size, run.size, 1) or run.box[3] < before.box[1]
-
-    def _is_large(self, run: _Run) -> bool:
-        return run.size > _LARGER * self._size
-
-    def _level(self, group: Sequence[_Run]) -> int | None:
-        """Of a heading; None of another paragraph."""
-        text = "".join(run.text for run in group)
-        if len(text) > _LONGEST_HEADING or not any(map(str.isalpha, text)) or _LEADERS.search(text):
-            return None
-        if all(self._is_large(run) for run in group):
-            return self._levels[_rounded(group[0].size)]
-        is_alone = len(group) <= 2 and all(run.is_bold for run in group) and not text.endswith((".", ",", ";", ":"))
-        if is_alone and not self._is_bold and abs(group[0].size - self._size) <= 1:
-            return min(len(self._levels) + 1, 6)
-        return None
-
-
-def _rounded(size: float) -> float:
-    return round(size * 2) / 2

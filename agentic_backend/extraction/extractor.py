@@ -54,9 +54,13 @@ async def extract(file: BinaryIO, name: str, bounds: Bounds) -> Document:
     if not size:
         raise DocumentUnreadable("it is empty")
     if size > bounds.bytes:
-        raise DocumentUnreadable(f"the file has {size:,} bytes; at most {bounds.bytes:,} are read")
+        raise too_large(bounds)
     answer = await _answer_of_program(file, name, bounds)
     return await asyncio.to_thread(_document_in, answer)
+
+
+def too_large(bounds: Bounds) -> DocumentUnreadable:
+    return DocumentUnreadable(f"the file has more than {bounds.bytes:,} bytes")
 
 
 def takes(kind: DocumentKind) -> bool:

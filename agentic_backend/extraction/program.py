@@ -1,9 +1,9 @@
 """Prints what a file says, as a program of its own: `python -I program.py '{"name": …, "characters": …}' < FILE`.
 
 A file is a program for what reads it: it may take any time and memory, and make a library do anything. So each is read
-apart from the server, within limits that the operating system keeps. From the moment at which a library sees it no
-descriptor can be opened: no socket, no file. The answer is one line of JSON and the text (`document.packed`), or JSON
-with the reason `refused`.
+apart from the server, within limits that the operating system keeps. What it is, and its encoding, is found first; from
+the moment at which it is parsed no descriptor can be opened: no socket, no file. The answer is one line of JSON and the
+text (`document.packed`), or JSON with the reason `refused`.
 """
 
 import importlib
@@ -37,8 +37,7 @@ def main(asked: dict[str, Any]) -> bytes:
     try:
         _stand_back()
         _limit(asked["memory_bytes"], asked["cpu_s"])
-        # As a wheel or a checkout has it, whatever else is installed.
-        sys.path.insert(0, str(_ROOT))
+        _find_ourselves()
         from agentic_backend.extraction.document import packed
         from agentic_backend.extraction.kinds import Refused
 
@@ -54,6 +53,12 @@ def main(asked: dict[str, Any]) -> bytes:
         return _refused(f"the {label} {_OUT_OF_BOUNDS}")
     except Exception:
         return _refused(f"the {label} can't be read")
+
+
+def _find_ourselves() -> None:
+    """Import this package as it lies here, whatever else is installed, and nothing in place of Python's own modules."""
+    installed = (number for number, path in enumerate(sys.path) if path.endswith("-packages"))
+    sys.path.insert(next(installed, len(sys.path)), str(_ROOT))
 
 
 def _refused(words: str) -> bytes:
@@ -80,9 +85,13 @@ def _limit(memory_bytes: int, cpu_s: int) -> None:
 
 
 def _close_descriptors() -> None:
-    """Have nothing opened any more, neither by Python nor by a library in C: no file, no socket, no pipe."""
+    """Have nothing opened any more, neither by Python nor by a library in C: no file, no socket, no pipe.
+
+    Nor is there another process, but for root.
+    """
     for name in _LATE:
         importlib.import_module(name)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
 
 
@@ -131,6 +140,9 @@ def _of_text(data: bytes, asked: dict[str, Any]) -> tuple[str, Callable[[], Any]
     page = encodings.page_in(data, is_named=told.kind == "html")
     if page is not None:
         return "html", _of_page(page, characters)
+    # A character has four bytes at most, and a mark may precede them.
+    if len(data) > 4 * characters + 4:
+        raise kinds.Refused(f"the text has more than {characters:,} characters")
     text = encodings.text_in(data)
     if len(text) > characters:
         raise kinds.Refused(f"the text has {len(text):,} characters; at most {characters:,} are read")

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.extraction.document import Document
-from agentic_backend.extraction.extractor import Bounds, extract
+from agentic_backend.extraction.extractor import Bounds, extract, too_large
 from agentic_backend.sessions.bulkhead import Bulkhead
 
 # Each is a process of its own, and may take a while.
@@ -35,10 +35,10 @@ class Documents:
 
     async def read_bytes(self, data: bytes, name: str, bounds: Bounds, whose: str) -> Document:
         """The same of bytes. Raises StoreUnavailable where no file can be made for them."""
-        # None that is too large is written anywhere.
-        kept = data[: bounds.bytes + 1]
+        if len(data) > bounds.bytes:
+            raise too_large(bounds)
         try:
-            file = await asyncio.to_thread(_file_of, kept)
+            file = await asyncio.to_thread(_file_of, data)
         except OSError as error:
             raise StoreUnavailable from error
         with file:

@@ -154,7 +154,7 @@ sys.stdout.buffer.write(program.main(json.loads(sys.argv[1])))
 
 
 async def test_bounds_are_kept_and_told() -> None:
-    assert await refused(b"x" * 11, "a", Bounds(bytes=10)) == "the file has 11 bytes; at most 10 are read"
+    assert await refused(b"x" * 11, "a", Bounds(bytes=10)) == "the file has more than 10 bytes"
     assert "1,001 characters; at most 1,000" in await refused(b"x" * 1_001, "a", BOUNDS)
     assert "more than 1,000 characters" in await refused(a_workbook({"One": [["x" * 1_001]]}), "a", BOUNDS)
 

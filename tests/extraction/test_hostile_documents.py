@@ -58,7 +58,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a row that is far away": (lambda: an_xlsx(FAR_ROW), "1,048,576 rows"),
     "cells that are far away": (far_cells, "more than 400,000 characters"),
     "a million columns": (lambda: b",".join([b"a"] * 1_000_000), "16,384 columns|400,000"),
-    "a line of 50 MB": (lambda: b"x" * 50_000_000, "50,000,000 characters; at most 400,000"),
+    "a line of 50 MB": (lambda: b"x" * 50_000_000, "more than 400,000 characters"),
     "a deep page": (
         lambda: b"<html><body>" + b"<div>" * 10_000 + b"x" + b"</div>" * 10_000,
         "no text that can be read",

@@ -81,6 +81,14 @@ async def test_a_mark_tells_a_pages_encoding_whatever_it_declares() -> None:
     assert outline(document) == READ_OF_PAGE
 
 
+@pytest.mark.parametrize("sentences", [1, 100])
+async def test_what_a_page_hides_is_not_read_and_what_a_form_holds_is(sentences: int) -> None:
+    hidden = "<p hidden>Geheim</p><div style='Display : none'><b>Geheim</b></div>"
+    page = f"<html><body><form><h1>Titel</h1>{hidden}<p>{'Ein Satz am Meer. ' * sentences}</p></form></body></html>"
+    text = (await extracted(page.encode())).text
+    assert "Geheim" not in text and text.startswith("# Titel") and text.count("Satz") == sentences
+
+
 async def test_docx_is_read_by_its_styles() -> None:
     content = [
         a_paragraph("Größen", "Title"),

@@ -13,7 +13,7 @@ from agentic_backend.extraction.kinds import Refused
 from agentic_backend.extraction.readers.markup import MarkupWriter
 from agentic_backend.extraction.writing import Writer
 
-_ASIDE = ("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "iframe", "svg", "head")
+_ASIDE = ("script", "style", "noscript", "template", "nav", "footer", "aside", "iframe", "svg", "head")
 _LEAST_PART, _SHORT, _MOST_ELEMENTS = 0.25, 500, 20_000
 
 
@@ -21,7 +21,13 @@ def read_html(text: str, most_characters: int) -> Document:
     """Raises Refused, and whatever the libraries raise."""
     writer = Writer(most_characters)
     if text.strip():
-        MarkupWriter(writer).walk(_content_of(_tree_of(text)))
+        tree = _tree_of(text)
+        titles = [_words(each) for each in tree.iter("h1")]
+        content = _content_of(tree)
+        # Of some pages it leaves out the one heading that they stand below.
+        if len(titles) == 1 and titles[0] not in [_words(each) for each in content.iter("h1", "head")]:
+            writer.heading(1, titles[0])
+        MarkupWriter(writer).walk(content)
     found = writer.document("html")
     if not found.blocks:
         raise Refused("the page has no text that can be read; a script may make it in a browser")
@@ -33,7 +39,17 @@ def _tree_of(text: str) -> Any:
     parser = lxml.html.HTMLParser(
         encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
     )
-    return lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    tree = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    # What people don't see is no text for models.
+    for element in [each for each in tree.iter() if _is_hidden(each)]:
+        if element.getparent() is not None:
+            element.drop_tree()
+    return tree
+
+
+def _is_hidden(element: Any) -> bool:
+    style = "".join((element.get("style") or "").lower().split())
+    return element.get("hidden") is not None or "display:none" in style or "visibility:hidden" in style
 
 
 def _content_of(tree: Any) -> Any:
@@ -73,6 +89,10 @@ def _config() -> Any:
     for name in ("MIN_EXTRACTED_SIZE", "MIN_OUTPUT_SIZE"):
         config.set("DEFAULT", name, "1")
     return config
+
+
+def _words(element: Any) -> str:
+    return " ".join("".join(element.itertext()).split())
 
 
 def _length(element: Any) -> int:

@@ -89,6 +89,18 @@ async def test_what_a_page_hides_is_not_read_and_what_a_form_holds_is(sentences:
     assert "Geheim" not in text and text.startswith("# Titel") and text.count("Satz") == sentences
 
 
+async def test_a_table_that_only_lays_a_page_out_is_no_table() -> None:
+    inner = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
+    page = f"<html><table><tr><td><h1>Titel <a href='#t'>#</a></h1><p>Satz.</p>{inner}</td><td>Rand</td></tr></table>"
+    document = await extracted(page.encode())
+    assert [(block.kind, document.text_of(block)) for block in document.blocks] == [
+        ("heading", "# Titel"),
+        ("paragraph", "Satz."),
+        ("table", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("paragraph", "Rand"),
+    ]
+
+
 async def test_docx_is_read_by_its_styles() -> None:
     content = [
         a_paragraph("Größen", "Title"),

@@ -14,6 +14,7 @@ from agentic_backend.extraction.readers.markup import MarkupWriter
 from agentic_backend.extraction.writing import Writer
 
 _ASIDE = ("script", "style", "noscript", "template", "nav", "footer", "aside", "iframe", "svg", "head")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LEAST_PART, _SHORT, _MOST_ELEMENTS = 0.25, 500, 20_000
 
 
@@ -40,11 +41,17 @@ def _tree_of(text: str) -> Any:
         encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=False
     )
     tree = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
-    # What people don't see is no text for models.
-    for element in [each for each in tree.iter() if _is_hidden(each)]:
+    # What people don't see is no text for models, nor are the links beside headings that lead to themselves.
+    for element in [each for each in tree.iter() if _is_hidden(each) or _is_permalink(each)]:
         if element.getparent() is not None:
             element.drop_tree()
     return tree
+
+
+def _is_permalink(element: Any) -> bool:
+    if element.tag != "a" or (element.text_content() or "").strip() not in ("#", "¶", "§"):
+        return False
+    return any(each.tag in _HEADINGS for each in element.iterancestors())
 
 
 def _is_hidden(element: Any) -> bool:

@@ -20,6 +20,8 @@ _UNSEEN = frozenset(
     ("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "embed", "canvas", "select",
      "button", "textarea", "input", "audio", "video", "title", "meta", "link")
 )  # fmt: skip
+_CELLS = ("td", "th", "cell")
+_OF_PAGES = _HEADINGS.keys() | {"head", "table", "pre"}
 _DEEPEST = 500
 _MOST_SPAN = 1_000
 _SPACES = re.compile(r"[ \t\r\n\f\xa0]+")
@@ -60,7 +62,7 @@ class MarkupWriter:
             level = _HEADINGS.get(tag) or _HEADINGS.get(element.get("rend", ""), 2)
             self._writer.heading(level, _words(_inline(element)))
         elif tag == "table":
-            self._table(element)
+            self._table(element, depth)
         elif tag in ("pre", "code"):
             self._writer.code("".join(element.itertext()), _language(element))
         elif tag in _LISTS:
@@ -90,7 +92,11 @@ class MarkupWriter:
             for each in inner:
                 self._list(each, depth + 1, level + 1)
 
-    def _table(self, table: Any) -> None:
+    def _table(self, table: Any, depth: int) -> None:
+        if _is_layout(table):
+            for cell in _cells_of(table):
+                self.walk(cell, depth + 1)
+            return
         captions = [_words(_inline(each)) for each in table if _tag(each) == "caption"]
         rows: list[list[str]] = []
         # Cells that reach down into the rows below, by column: how many rows yet.
@@ -103,6 +109,20 @@ class MarkupWriter:
             self._writer.table(rows, " ".join(captions))
 
 
+def _cells_of(table: Any) -> list[Any]:
+    """The table's own cells, and not those of tables in them."""
+    own = (each for each in table.iter(*_CELLS) if next(each.iterancestors("table"), None) is table)
+    return list(own)
+
+
+def _is_layout(table: Any) -> bool:
+    """Whether a table is there to put things side by side: parts of a page, or one cell in each row."""
+    if any(_tag(each) in _OF_PAGES for each in table.iter() if each is not table):
+        return True
+    rows = [row for row in table.iter("tr", "row") if next(row.iterancestors("table"), None) is table]
+    return all(sum(_tag(cell) in _CELLS for cell in row) < 2 for row in rows)
+
+
 def _row(row: Any, reaching: dict[int, int]) -> list[str]:
     """Texts of the cells, each in its column: what a cell spans beside itself is empty."""
     cells: list[str] = []
@@ -113,7 +133,7 @@ def _row(row: Any, reaching: dict[int, int]) -> list[str]:
             cells.append("")
 
     for cell in row:
-        if _tag(cell) not in ("td", "th", "cell"):
+        if _tag(cell) not in _CELLS:
             continue
         skip()
         down = _span(cell, "rowspan") - 1

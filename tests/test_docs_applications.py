@@ -169,9 +169,8 @@ async def test_its_files_are_read_as_the_page_says(tmp_path: Path, monkeypatch: 
     [source] = [each for each in BLOCKS["python"] if "class HouseFiles" in each]
     written(source, tmp_path, monkeypatch, "house_files")
     settings = {**FAST, "applications": [{"class_path": "house_files:HouseFiles"}]}
-    docx = a_docx(
-        a_paragraph("Boats", "Heading1"), a_paragraph("Table 1: Ours", "Caption"), a_word_table([["a"], ["b"]])
-    )
+    table = a_word_table([["a", "b"], ["1", "2"]])
+    docx = a_docx(a_paragraph("Boats", "Heading1"), a_paragraph("Table 1: Ours", "Caption"), table)
     async with running_server(tmp_path, settings=settings) as server, rest(server, "dev:ann") as ann:
         sent = await uploaded(ann, docx, "boats.docx")
         async with chat(server.address, token="dev:ann") as client:

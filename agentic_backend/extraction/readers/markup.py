@@ -119,6 +119,8 @@ def _is_layout(table: Any) -> bool:
     """Whether a table is there to put things side by side: parts of a page, or one cell in each row."""
     if any(_tag(each) in _OF_PAGES for each in table.iter() if each is not table):
         return True
+    if any(_tag(each) in ("caption", "th") or each.get("role") == "head" for each in table.iter()):
+        return False
     rows = [row for row in table.iter("tr", "row") if next(row.iterancestors("table"), None) is table]
     return all(sum(_tag(cell) in _CELLS for cell in row) < 2 for row in rows)
 

@@ -78,9 +78,7 @@ class ExchangeLauncher:
     def _keeper_of(self, start: ExchangeStart) -> Callable[[str], Awaitable[str | None]] | None:
         if start.session is None:
             return None
-        return KeptUiResources(
-            self._services.store, start.session, self._services.limits.attachments_per_user_bytes
-        ).keep
+        return KeptUiResources(self._services.store, start.session).keep
 
     def modules_of(self, start: ExchangeStart) -> ExchangeModules | None:
         """The modules that apply to this run; those that have looked at the opening know the past already."""

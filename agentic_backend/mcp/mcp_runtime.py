@@ -22,10 +22,11 @@ from agentic_backend.mcp import POLICY_NAMES, policy_metadata, tool_name
 from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
+from agentic_backend.mcp.kept_resources import KeptResources
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.mcp.stdio import stdio
-from agentic_backend.mcp.tools import AppTool, ToolRun, langchain_tools
+from agentic_backend.mcp.tools import AgentTools, AppTool, ToolRun, langchain_tools
 from agentic_backend.mcp.ui_resources import is_for_apps, is_for_models
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,13 @@ class ServerUse(Protocol):
 class Tuning(Protocol):
     @property
     def mcp_servers(self) -> Sequence[ServerUse]: ...
+
+
+class Entry(Protocol):
+    """An agent's catalog entry."""
+
+    @property
+    def id(self) -> str: ...
 
 
 class McpServices(Protocol):
@@ -69,6 +77,8 @@ class McpAgent(Protocol):
     """The part of an AgentFlow that its MCPRuntime uses. Each exchange has a new runtime context."""
 
     @property
+    def settings(self) -> Entry: ...
+    @property
     def tuning(self) -> Tuning: ...
     @property
     def services(self) -> McpServices: ...
@@ -85,6 +95,9 @@ class MCPRuntime:
         """One for each server whose session the agent has for itself, open until `aclose()`."""
         self._tools: list[BaseTool] = []
         """The tools of all servers."""
+        self._resources = KeptResources()
+        """The UI resources of the servers."""
+        self._given = AgentTools(agent.settings.id, self._run, self._needed, self._resources)
         self._offering: dict[str, tuple[ServerUse, ServerSession]] = {}
         """The servers that are connected, by id."""
 
@@ -108,8 +121,7 @@ class MCPRuntime:
             raise
         self._tools = langchain_tools(
             offers,
-            self._run,
-            self._needed,
+            self._given,
             model_sees_images=_sees_images(self._agent.chat_model()),
         )
 
@@ -119,10 +131,13 @@ class MCPRuntime:
 
     def app_tool(self, server_id: str, name: str) -> AppTool | None:
         """The tool of this name at a server, for the server's UI resources; None if they may not call such a tool."""
-        for session, tool in self._for_apps():
-            if (session.server_id, tool.name) == (server_id, name):
-                return AppTool.of(session, tool, self._final_name(session, tool), self._run, self._needed)
-        return None
+        found = [(session, tool) for session, tool in self._for_apps() if session.server_id == server_id]
+        named = [(session, tool) for session, tool in found if tool.name == name]
+        # Of several with one name, nobody knows which one the server calls.
+        if len(named) != 1 or [tool.name for tool in named[0][0].tools].count(name) > 1:
+            return None
+        [(session, tool)] = named
+        return AppTool.of(session, tool, self._final_name(session, tool), self._given)
 
     def app_names(self) -> frozenset[str]:
         """The names by which policy may mean a tool that UI resources may call."""
@@ -153,6 +168,7 @@ class MCPRuntime:
 
     async def aclose(self) -> None:
         """Close the agent's own sessions concurrently, and end the processes that were started for them."""
+        await self._resources.aclose()
         sessions, self._sessions = self._sessions, []
         await asyncio.gather(*(session.aclose() for session in sessions))
 

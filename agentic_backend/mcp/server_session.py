@@ -54,8 +54,6 @@ _SESSION_GONE = "Session terminated"
 """The error of MCP's client for an HTTP 404: the server no longer knows the session."""
 
 _RESTARTING = "is not available; it is being restarted"
-_MOST_UI_RESOURCES = 8
-"""Those of a connection that are kept, each of at most LARGEST_HTML bytes."""
 
 R = TypeVar("R")
 
@@ -125,8 +123,8 @@ class ServerSession:
         self._wake, self._awake = asyncio.Event(), asyncio.Event()
         """A call tells the owner by the first that it needs a session; the owner tells calls by the second that it is
         open."""
-        self._ui_resources: dict[str, UiResource] = {}
-        """Those of this connection that were read, by their address."""
+        self.connection = 0
+        """The number of the connection, the last one if there is none."""
         self._calls: set[anyio.CancelScope] = set()
         """The scopes of the running calls, also of those that wait for a session; a loss cancels them."""
         self._used_at = 0.0
@@ -180,18 +178,13 @@ class ServerSession:
         return result
 
     async def read_ui_resource(self, uri: str) -> UiResource | None:
-        """A UI resource of the server, read once per connection; None if it can't be had, with a line."""
-        if uri not in self._ui_resources:
-            read = await self._call(lambda session: session.read_resource(AnyUrl(uri)))
-            resource = None if isinstance(read, FailedCall) else ui_resource_of(read)
-            if resource is None:
-                reason = read.reason if isinstance(read, FailedCall) else "unreadable"
-                log.warning("MCP UI resource can't be had", extra={"mcp_server": self.server_id, "reason": reason})
-                return None
-            while len(self._ui_resources) >= _MOST_UI_RESOURCES:
-                del self._ui_resources[next(iter(self._ui_resources))]
-            self._ui_resources[uri] = resource
-        return self._ui_resources[uri]
+        """A UI resource of the server; None if it can't be had, with a line."""
+        read = await self._call(lambda session: session.read_resource(AnyUrl(uri)))
+        resource = None if isinstance(read, FailedCall) else ui_resource_of(read)
+        if resource is None:
+            reason = read.reason if isinstance(read, FailedCall) else "unreadable"
+            log.warning("MCP UI resource can't be had", extra={"mcp_server": self.server_id, "reason": reason})
+        return resource
 
     async def _call(self, request: Callable[[LiveSession], Awaitable[R]]) -> R | FailedCall:
         """The answer to a request, or why there is none."""
@@ -310,8 +303,7 @@ class ServerSession:
                     with logged_with(**self._opener):
                         self.tools, self.left_out = await asyncio.to_thread(usable_tools, self.server_id, listed)
             self._live, self._unavailable = session, self._says(_RESTARTING)
-            # The server may be a later one.
-            self._ui_resources.clear()
+            self.connection += 1
             self._used_at = asyncio.get_running_loop().time()
             self._state = _State.LIVE
             self._awake.set()

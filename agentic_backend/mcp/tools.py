@@ -7,6 +7,7 @@ A model's call in a run carries `agentic-backend/idempotency-key` in the request
 during the call and repeats it, the key is the same, so a server that supports the key does the work once.
 """
 
+import asyncio
 import contextlib
 import contextvars
 from collections import Counter
@@ -27,12 +28,13 @@ from pydantic import Field
 
 from agentic_backend.config.topics.permissions import PERMISSIONS
 from agentic_backend.disclosure.exception_detail import type_of
-from agentic_backend.mcp import POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
+from agentic_backend.mcp import APP_PART, POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
+from agentic_backend.mcp.kept_resources import KeptResource, KeptResources, in_time
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
-from agentic_backend.mcp.ui_resources import is_for_models, part_of, title_of, uri_of, written_result
+from agentic_backend.mcp.ui_resources import Origin, is_for_models, part_of, title_of, uri_of, whole_result
 from agentic_backend.mcp.usable_tools import tell_left_out
-from agentic_backend.protocol.parts import CodePart, Part
+from agentic_backend.protocol.parts import CodePart, CustomPart
 
 _LONGEST_MESSAGE = 1000
 _IDEMPOTENCY_KEY = "agentic-backend/idempotency-key"
@@ -58,36 +60,41 @@ class ToolRun(Protocol):
     def keep_ui_resource(self) -> Callable[[str], Awaitable[str | None]] | None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class AgentTools:
+    """What the tools of one agent share."""
+
+    agent_id: str
+    run: Callable[[], ToolRun]
+    """Returns the current run, whose keys the calls carry."""
+    needed: Callable[[str, Sequence[str]], Sequence[str]]
+    """Returns the permissions that a tool needs, by the server's id and all names by which policy may mean the tool."""
+    resources: KeptResources
+
+
 def langchain_tools(
-    offers: Sequence[tuple[ServerSession, Tool]],
-    run: Callable[[], ToolRun],
-    needed: Callable[[str, Sequence[str]], Sequence[str]],
-    *,
-    model_sees_images: bool,
+    offers: Sequence[tuple[ServerSession, Tool]], given: AgentTools, *, model_sees_images: bool
 ) -> list[BaseTool]:
     """A LangChain tool for each MCP tool; one that LangChain can't take is left out, with a line.
 
     Tools with the same name get their server's id as a prefix. If that isn't enough, because names differ only in what
-    providers don't accept, they also get a number. `run` returns the current run, whose keys the calls carry; `needed`
-    returns the permissions that a tool needs, by the server's id and all names by which policy may mean the tool.
+    providers don't accept, they also get a number.
     """
     tools: list[BaseTool] = []
     for (session, tool), name in zip(offers, _names(offers), strict=True):
-        more = _guards_of(session, tool, name, needed)
+        more = _guards_of(session, tool, name, given)
         try:
-            tools.append(_langchain_tool(session, tool, name, more, run, model_sees_images=model_sees_images))
+            tools.append(_langchain_tool(session, tool, name, more, given, model_sees_images=model_sees_images))
         # Whatever the adapter raises of one tool, the others are there.
         except Exception as error:
             tell_left_out(session.server_id, tool.name, f"LangChain can't take it: {type_of(error)}")
     return tools
 
 
-def _guards_of(
-    session: ServerSession, tool: Tool, name: str, needed: Callable[[str, Sequence[str]], Sequence[str]]
-) -> dict[str, Any]:
+def _guards_of(session: ServerSession, tool: Tool, name: str, given: AgentTools) -> dict[str, Any]:
     """The part of a tool's metadata by which policy means it."""
     meant = policy_metadata(session.server_id, tool.name, name)
-    return {**meant, PERMISSIONS: list(needed(session.server_id, meant[POLICY_NAMES]))}
+    return {**meant, PERMISSIONS: list(given.needed(session.server_id, meant[POLICY_NAMES]))}
 
 
 def _langchain_tool(
@@ -95,15 +102,15 @@ def _langchain_tool(
     tool: Tool,
     name: str,
     metadata: Mapping[str, Any],
-    run: Callable[[], ToolRun],
+    given: AgentTools,
     *,
     model_sees_images: bool,
 ) -> BaseTool:
     adapted = convert_mcp_tool_to_langchain_tool(
-        cast(ClientSession, _Session(session, run)),
+        cast(ClientSession, _Session(session, given.run)),
         tool,
         callbacks=Callbacks(on_progress=_tell_graph),
-        tool_interceptors=[_Readable(session, tool, run, model_sees_images=model_sees_images)],
+        tool_interceptors=[_Readable(session, tool, given, model_sees_images=model_sees_images)],
         server_name=session.server_id,
     )
     # The adapter keeps only that of the annotations, over which MCP prefers the tool's own.
@@ -168,8 +175,9 @@ class McpTool(_ServerTool):
 
 
 class AppTool(_ServerTool):
-    """A tool as the UI resources of its server call it: the text of a result is the whole of it, as JSON."""
+    """A tool as the UI resources of its server call it: the result, as MCP has it, is the data of a part beside it."""
 
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     session: Any = Field(exclude=True, repr=False)
     own_name: str
     """The tool's name at its server."""
@@ -179,32 +187,26 @@ class AppTool(_ServerTool):
     """Returns the current run, whose keys the calls carry."""
 
     @classmethod
-    def of(
-        cls,
-        session: ServerSession,
-        tool: Tool,
-        name: str,
-        run: Callable[[], ToolRun],
-        needed: Callable[[str, Sequence[str]], Sequence[str]],
-    ) -> "AppTool":
-        """`name` is the one by which models call it, if they may; `needed`: see `langchain_tools`."""
+    def of(cls, session: ServerSession, tool: Tool, name: str, given: AgentTools) -> "AppTool":
+        """`name` is the one by which models call it, if they may."""
         return cls(
             name=name,
             description=tool.description or "",
             args_schema=tool.inputSchema,
-            metadata={TITLE: title_of(tool), **_guards_of(session, tool, name, needed)},
+            metadata={TITLE: title_of(tool), **_guards_of(session, tool, name, given)},
             session=session,
             own_name=tool.name,
             is_for_models=is_for_models(tool),
-            current_run=run,
+            current_run=given.run,
         )
 
-    async def _arun(self, arguments: dict[str, Any], call: _Call) -> str:
+    async def _arun(self, arguments: dict[str, Any], call: _Call) -> tuple[str, dict[str, Any]]:
         _call.set(call)
         result = await self.session.call_tool(
             self.own_name, arguments, progress_callback=_untold, meta=_meta(self.current_run)
         )
-        return written_result(result)
+        part = CustomPart(kind=APP_PART, data=whole_result(result), text=self.name)
+        return self.name, {"parts": [part.model_dump(mode="json")]}
 
 
 async def _untold(progress: float, total: float | None, message: str | None) -> None:
@@ -214,40 +216,36 @@ async def _untold(progress: float, total: float | None, message: str | None) -> 
 class _Readable:
     """Unwraps the tool's arguments, and gives the adapter only content that a model can read."""
 
-    def __init__(
-        self, session: ServerSession, tool: Tool, run: Callable[[], ToolRun], *, model_sees_images: bool
-    ) -> None:
+    def __init__(self, session: ServerSession, tool: Tool, given: AgentTools, *, model_sees_images: bool) -> None:
         self._session = session
         self._tool = tool
-        self._run = run
-        """Returns the current run."""
+        self._run = given.run
+        self._resources = given.resources
+        self._origin = Origin(given.agent_id, session.server_id)
         self._model_sees_images = model_sees_images
 
     async def __call__(
         self, request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[Any]]
     ) -> CallToolResult:
         arguments = request.args["arguments"]
+        reading = self._reading()
         result: CallToolResult = await handler(request.override(args=arguments))
         made = readable(result, model_sees_images=self._model_sees_images)
-        shown = None if result.isError else await self._in_ui_resource(arguments, result, made.parts)
+        kept = await in_time(reading) if reading is not None and not result.isError else None
+        shown = None if kept is None else part_of(self._origin, self._tool, kept, arguments, result, made.parts)
         # The adapter puts structured content into the tool message's artifact, where the chat finds its parts.
-        kept = made.parts if shown is None else [shown, *(one for one in made.parts if not isinstance(one, CodePart))]
-        parts = [part.model_dump(mode="json") for part in kept]
-        beside = {"parts": parts} if parts else None
-        return CallToolResult(content=made.blocks, structuredContent=beside, isError=result.isError)
+        beside = made.parts if shown is None else [shown, *(one for one in made.parts if not isinstance(one, CodePart))]
+        parts = [part.model_dump(mode="json") for part in beside]
+        return CallToolResult(
+            content=made.blocks, structuredContent={"parts": parts} if parts else None, isError=result.isError
+        )
 
-    async def _in_ui_resource(
-        self, arguments: Mapping[str, Any], result: CallToolResult, parts: list[Part]
-    ) -> Part | None:
-        """The part that shows the result in the tool's UI resource; None if it has none, or in a run of no session."""
+    def _reading(self) -> "asyncio.Task[KeptResource | None] | None":
+        """The reading of the tool's UI resource; None if it has none, or in a run of no session."""
         uri, keep = uri_of(self._tool), self._run().keep_ui_resource
         if uri is None or keep is None or not self._session.shows_apps:
             return None
-        resource = await self._session.read_ui_resource(uri)
-        address = await keep(resource.html) if resource is not None else None
-        if resource is None or address is None:
-            return None
-        return part_of(self._session.server_id, self._tool, resource, address, arguments, result, parts)
+        return self._resources.begin(self._session, uri, keep)
 
 
 class _Session:

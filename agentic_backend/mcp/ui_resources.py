@@ -7,7 +7,7 @@ can't be read is for nobody.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mcp.types import CallToolResult, ReadResourceResult, TextResourceContents, Tool
 
@@ -23,6 +23,7 @@ CAPABILITY: Mapping[str, Any] = {"mimeTypes": [UI_RESOURCE]}
 LARGEST_HTML = 2 * 1024 * 1024
 """Bytes of a UI resource."""
 _LARGEST_PART = 1024 * 1024
+_LONGEST_TITLE = 100
 _SCHEME = "ui://"
 _LONGEST_URI = 1_000
 _FOR_MODELS, _FOR_APPS = "model", "app"
@@ -89,24 +90,42 @@ def _without_spaces(mime: str | None) -> str:
     return "".join((mime or "").split()).lower()
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose result it is."""
+
+    agent_id: str
+    """The agent whose entry uses the server."""
+    server_id: str
+
+
+class Shown(Protocol):
+    """A resource as the session keeps it."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def prefers_border(self) -> bool | None: ...
+
+
 def part_of(
-    server_id: str,
+    origin: Origin,
     tool: Tool,
-    resource: UiResource,
-    address: str,
+    resource: Shown,
     arguments: Mapping[str, Any],
     result: CallToolResult,
     beside: list[Part],
 ) -> CustomPart | None:
-    """The part that shows a result; None if it can't be kept as one. `address` is where the page gets the resource.
+    """The part that shows a result; None if it can't be kept as one.
 
     Who doesn't show it shows its words: the title, and the code among what would be `beside` the result without it.
     """
     data = {
-        "server": server_id,
+        "server": origin.server_id,
+        "agent": origin.agent_id,
         "tool": tool.name,
         "title": title_of(tool),
-        "resource": address,
+        "resource": resource.address,
         "prefers_border": resource.prefers_border,
         "input": dict(arguments),
         "result": _told(result),
@@ -121,15 +140,16 @@ def part_of(
 
 def title_of(tool: Tool) -> str:
     """What the tool is called for people."""
-    return tool.title or (tool.annotations.title if tool.annotations is not None else None) or tool.name
+    title = tool.title or (tool.annotations.title if tool.annotations is not None else None) or tool.name
+    return title[:_LONGEST_TITLE]
 
 
-def written_result(result: CallToolResult) -> str:
-    """A result as JSON, for a UI resource; another one that says so if it is too long."""
-    written = json.dumps(_told(result), ensure_ascii=False)
-    if len(written) <= _LARGEST_PART:
-        return written
-    return json.dumps({"content": [{"type": "text", "text": "The result is too long to be shown."}], "isError": True})
+def whole_result(result: CallToolResult) -> dict[str, Any]:
+    """A result for a UI resource; another one that says so if it is too long."""
+    told = _told(result)
+    if len(json.dumps(told, ensure_ascii=False)) <= _LARGEST_PART:
+        return told
+    return {"content": [{"type": "text", "text": "The result is too long to be shown."}], "isError": True}
 
 
 def _told(result: CallToolResult) -> dict[str, Any]:

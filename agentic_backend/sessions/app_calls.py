@@ -20,7 +20,7 @@ from agentic_backend.agents.runtime_context import RuntimeContext
 from agentic_backend.agents.tools.result_marks import FORBIDDEN
 from agentic_backend.agents.tools.single_call import call_alone
 from agentic_backend.agents.tools.tool_guard import allowance_of
-from agentic_backend.auth.user import User
+from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import BadFrame, Forbidden, NotFound, SessionCompleted
 from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
 from agentic_backend.exchange.launcher import ExchangeLauncher
@@ -40,7 +40,8 @@ from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailRecord
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.streaming.content.conversion import bounded
 
-PER_MINUTE, AT_ONCE, _WAIT_S = 120, 4, 20.0
+# Whoever waits holds a place among the user's requests.
+PER_MINUTE, AT_ONCE, _WAIT_S = 120, 4, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +63,33 @@ class AppCalls:
             per_user=AT_ONCE, in_all=None, wait_s=_WAIT_S, content="Too many tools are called at once; try again soon."
         )
 
-    async def call(self, user: User, session_id: str, rank: int, call: AppCall) -> dict[str, Any]:
+    async def call(
+        self, user: User, session_id: str, rank: int, call: AppCall, tokens: Tokens | None
+    ) -> dict[str, Any]:
         """The result of the call, as MCP has it, for the resource in the message with this rank.
 
         Raises SessionNotFound, SessionCompleted, NotFound, Forbidden, BadFrame, ApprovalRequired, RateLimited, the
         errors of `AgentManager.get`, AgentUnavailable and StoreUnavailable.
         """
-        session = await owned_session(self._store, user.id, session_id)
-        if session.state is SessionState.COMPLETED:
-            raise SessionCompleted
         arguments = dict(call.arguments)
         if depth_of(arguments) > DEEPEST or not all_exact(arguments):
             raise BadFrame("arguments: they can't be kept as they are")
         self._rate.count(user.id)
         async with self._at_once.entered(user.id):
-            message, server_id = await self._shown(session, rank)
-            return await self._call(user, session, message, server_id, call)
+            # Not before: meanwhile it may have been completed.
+            session = await owned_session(self._store, user.id, session_id)
+            if session.state is SessionState.COMPLETED:
+                raise SessionCompleted
+            message, part = await self._shown(session, rank)
+            return await self._call(user, session, message, part, call, tokens)
 
-    async def _shown(self, session: SessionRecord, rank: int) -> tuple[MessageRecord, str]:
-        """The message of this rank, and the server whose resource it shows."""
+    async def _shown(self, session: SessionRecord, rank: int) -> tuple[MessageRecord, CustomPart]:
+        """The message of this rank, and the part of it that shows a resource."""
         messages = await self._store.messages_after(session.id, rank - 1, 1)
         for message in messages:
             for part in message.parts if message.rank == rank else ():
                 if isinstance(part, CustomPart) and part.kind == APP_PART:
-                    return message, str(part.data.get("server"))
+                    return message, part
         raise NotFound("This message shows no app.")
 
     async def _call(
@@ -93,8 +97,9 @@ class AppCalls:
         user: User,
         session: SessionRecord,
         message: MessageRecord,
-        server_id: str,
+        part: CustomPart,
         call: AppCall,
+        tokens: Tokens | None,
     ) -> dict[str, Any]:
         found = await owned_exchange(self._store, user.id, message.exchange_id)
         record = replace(found, policy=asked_by(user, found.policy))
@@ -103,8 +108,8 @@ class AppCalls:
         modules, trail = self._launcher.modules_of(start), list[TrailRecord]()
         if modules is not None:
             modules.record = trail.extend
-        agent_id = str(message.metadata.extras.get("agent") or record.agent_id)
-        context = replace(self._launcher.context_of(start, None, modules), agent_id=agent_id)
+        agent_id, server_id = str(part.data.get("agent")), str(part.data.get("server"))
+        context = replace(self._launcher.context_of(start, tokens, modules), agent_id=agent_id)
         async with self._services.factory.lease(entry.agent, context, beside=True) as warm:
             answered, noted = await self._made(warm, agent_id, server_id, call, context, start)
         if noted is not None:
@@ -132,12 +137,13 @@ class AppCalls:
         if flow is None or tool is None:
             raise NotFound("The app's server has no such tool for it.")
         is_gated = flow.settings.requires_approval_of(tool.name, tool.metadata)
-        if is_gated:
+        if is_gated and not context.permissions.lacking(agent_id, tool.name, tool.metadata):
             shown = {"tool": tool.name, "arguments": dict(call.arguments)}
             require_consent(f"mcp:{server_id}", str((tool.metadata or {}).get(TITLE) or tool.name), shown)
         call_id, at, began = f"app_{uuid4().hex}", self._store.now(), time.monotonic()
         message = await call_alone(tool, call.arguments, call_id, context)
-        state, duration_s, told = _state_of(message), time.monotonic() - began, bounded(message.text, LONGEST)
+        state, duration_s = _state_of(message), time.monotonic() - began
+        told = bounded(message.text if state == "forbidden" else json.dumps(_result_of(message)), LONGEST)
         error: ToolError = "" if state == "success" else "forbidden" if state == "forbidden" else "tool_error"
         self._services.kpi.agents.tool_ended(tool.name, agent_id, duration_s, error)
         allowance = allowance_of(tool.name, tool.metadata) if state != "forbidden" else None
@@ -171,10 +177,10 @@ def _state_of(message: ToolMessage) -> Literal["success", "error", "forbidden"]:
 
 def _result_of(message: ToolMessage) -> dict[str, Any]:
     """The result, as MCP has it, as far as modules have left one."""
-    try:
-        result = json.loads(message.text)
-    except ValueError:
-        result = None
-    if isinstance(result, dict) and isinstance(result.get("content"), list):
-        return result
-    return {"content": [{"type": "text", "text": message.text}], "isError": message.status == "error"}
+    parts = message.artifact["parts"] if isinstance(message.artifact, dict) else []
+    for part in parts:
+        if part["type"] == "custom":
+            found: dict[str, Any] = part["data"]
+            return found
+    told = parts[0]["text"] if parts else message.text
+    return {"content": [{"type": "text", "text": told}], "isError": True}

@@ -1,6 +1,7 @@
 """What modules do to the results of tools before a model sees them, whatever form a result has and whoever calls."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from support.turn_model import call
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.permissions import Permissions, needs
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
+from agentic_backend.agents.tools.shown_parts import WithheldText
 from agentic_backend.agents.tools.tool_guard import guard_tools
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/secret"}}
@@ -109,7 +111,7 @@ async def test_no_text_of_a_result_reaches_the_model_unchanged(used: BaseTool, i
 
 SHOWN = [
     {"type": "code", "code": "secret"},
-    {"type": "custom", "kind": "a:b", "text": "secret", "data": {"deep": [{"secret": "a secret"}], "number": 1.5}},
+    {"type": "custom", "kind": "a:b", "text": "secret", "data": {"deep": [{"secret": "a\nsecret"}], "number": 1.5}},
     {"type": "image_url", "url": "https://example.org/secret"},
 ]
 
@@ -120,22 +122,53 @@ def showing() -> tuple[str, dict[str, Any]]:
     return "a text", {"parts": SHOWN}
 
 
-async def test_what_is_shown_beside_a_result_is_changed_as_the_result_is() -> None:
-    context()
-    state = await called(graph_of([showing]), "showing")
-    code, custom, image = state["messages"][-1].artifact["parts"]
-    assert (code["code"], custom["text"], image) == ("[showing]", "[showing]", SHOWN[2])
-    assert custom["data"] == {"deep": [{"[showing]": "a [showing]"}], "number": 1.5}
+async def shown_as(look: Callable[[str], str]) -> list[Any]:
+    """The parts, as modules that look so leave them."""
 
-
-async def test_data_that_are_no_longer_any_are_left_out() -> None:
-    async def cut(name: str, text: str) -> str:
-        return text[:10]
+    async def looked(name: str, text: str) -> str:
+        return look(text)
 
     run = context()
-    run.filter_tool_result = cut
-    state = await called(graph_of([showing]), "showing")
-    assert state["messages"][-1].artifact["parts"][1] == {"type": "text", "text": "secret"}
+    run.filter_tool_result = looked
+    parts: list[Any] = (await called(graph_of([showing]), "showing"))["messages"][-1].artifact["parts"]
+    return parts
+
+
+async def test_what_is_shown_beside_a_result_is_changed_as_the_result_is() -> None:
+    # A pattern of whole words sees a text as it is, not as JSON writes it.
+    code, custom, image = await shown_as(lambda text: re.sub(r"\bsecret\b", "***", text))
+    assert (code["code"], custom["text"], image) == ("***", "***", SHOWN[2])
+    assert custom["data"] == {"deep": [{"***": "a\n***"}], "number": 1.5}
+
+
+async def test_what_modules_put_around_a_text_is_for_models_alone() -> None:
+    assert await shown_as(lambda text: f"<data>{text}</data>") == SHOWN
+
+
+WITHHELD = {"type": "text", "text": "A part of the result has been withheld."}
+
+
+async def test_data_with_what_goes_over_several_texts_are_left_out() -> None:
+    parts = await shown_as(lambda text: text.replace("secret\na\nsecret", "***"))
+    assert parts == [SHOWN[0], WITHHELD, SHOWN[2]]
+
+
+@pytest.mark.parametrize("blocked", ["a text", "secret"])
+async def test_nothing_is_shown_beside_a_result_of_which_a_text_is_blocked(blocked: str) -> None:
+    parts = await shown_as(lambda text: WithheldText("I can't help with that.") if text == blocked else text)
+    assert parts == [WITHHELD]
+
+
+async def test_of_more_texts_than_are_looked_at_none_is_shown() -> None:
+    @tool(response_format="content_and_artifact")
+    def many() -> tuple[str, dict[str, Any]]:
+        """Many texts."""
+        part = {"type": "custom", "kind": "a:b", "text": "b", "data": {"texts": [*map(str, range(300)), "secret"]}}
+        return "a text", {"parts": [part]}
+
+    context()
+    state = await called(graph_of([many]), "many")
+    assert state["messages"][-1].artifact["parts"] == [WITHHELD]
 
 
 @pytest.mark.parametrize("invoke", CALLS)

@@ -83,10 +83,13 @@ async def test_it_calls_its_application_as_the_person_and_hears_of_refusals(page
 async def test_a_person_approves_of_what_a_call_does(page: ChatPage) -> None:
     frame = await opened(page)
     page.provokes("409")
-    erase = "{ name: 'erase', arguments: { parts: { board: 'b' }, body: { words: 'all of it' } } }"
+    given = "{ parts: { board: 'b' }, body: { words: 'all of it' } }"
+    erase = f"request('tools/call', {{ name: 'erase', arguments: {given} }})"
+    alone = await frame.evaluate(erase)
+    assert alone["error"]["message"] == "A person has to begin this in the panel."
     dialog = page.tab.get_by_role("dialog").filter(has_text="Approve of this?")
     for button, answer in ("Cancel", "The person does not approve of it."), ("Approve", "erased"):
-        asking = asyncio.create_task(frame.evaluate(f"request('tools/call', {erase})"))
+        asking = asyncio.create_task(acted(page, frame, erase))
         for words in ("Boards, Board: Approve of this?", "Erase the board", "all of it"):
             await expect(dialog).to_contain_text(words)
         await dialog.get_by_role("button", name=button).click()

@@ -10,6 +10,7 @@ from services.mcp_raw import raw_server
 from support.mcp_agents import ToolUser, built, call, tool_user, tools_of
 
 from agentic_backend.errors import AgentUnavailable
+from agentic_backend.mcp import kept_resources
 
 URI = "ui://look/app.html"
 HTML = "<!doctype html><p>Look</p>"
@@ -49,6 +50,7 @@ async def test_a_result_is_shown_in_the_resource_of_its_tool() -> None:
     assert (part["type"], part["kind"]) == ("custom", "mcp:app")
     assert part["data"] == {
         "server": "raw",
+        "agent": "tool-user",
         "tool": "look",
         "title": "A look",
         "resource": "/kept/1",
@@ -104,8 +106,31 @@ async def test_the_resource_is_read_once_per_connection() -> None:
         for _ in range(3):
             assert len(await shown(agent)) == 1
         heard = (await call(agent, "heard")).text.split("\n")
-    # The session that is asked keeps it.
-    assert (heard.count("resources/read"), len(kept)) == (1, 3)
+    assert (heard.count("resources/read"), len(kept)) == (1, 1)
+
+
+async def test_a_result_does_not_wait_for_a_resource_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_resources, "LATE_S", 0.05)
+    pages = [{"name": "look", "_meta": {"ui": {"resourceUri": URI}}}, {"name": "heard"}]
+    settings = raw_server(pages, result=RESULT, resource="hang") | {"tool_timeout_s": 20}
+    async with built(tool_user({"raw": settings})) as agent:
+        kept = keeping(agent)
+        for _ in range(3):
+            assert [part["type"] for part in await shown(agent)] == ["code"]
+        # It is asked for once.
+        assert (await call(agent, "heard")).text.split("\n").count("resources/read") == 1
+    assert kept == []
+
+
+async def test_what_the_session_could_not_keep_is_tried_again() -> None:
+    async with built(tool_user({"raw": looking()})) as agent:
+        answers: list[str | None] = [None, "/kept/1"]
+
+        async def keep(html: str) -> str | None:
+            return answers.pop(0)
+
+        agent.runtime_context = replace(agent.runtime_context, keep_ui_resource=keep)
+        assert [[part["type"] for part in await shown(agent)] for _ in range(3)] == [["code"], ["custom"], ["custom"]]
 
 
 async def test_a_run_of_no_session_keeps_none() -> None:

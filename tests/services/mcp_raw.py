@@ -9,7 +9,7 @@ import base64
 import json
 import sys
 import zlib
-from typing import Any
+from typing import Any, Literal
 
 _PROGRAM = """
 import base64, json, os, sys, zlib
@@ -28,6 +28,8 @@ for line in sys.stdin:
         page = int(asked.get("cursor") or 0)
         said = {"tools": pages[page]} | ({"nextCursor": str(page + 1)} if page + 1 < len(pages) else {})
     elif request["method"] == "resources/read":
+        if resource == "hang":
+            continue
         said = resource
     elif asked.get("name") == "exit":
         sys.exit()
@@ -44,7 +46,7 @@ for line in sys.stdin:
 
 
 def raw_server(
-    *pages: list[dict[str, Any]], result: dict[str, Any], resource: dict[str, Any] | None = None
+    *pages: list[dict[str, Any]], result: dict[str, Any], resource: dict[str, Any] | Literal["hang"] | None = None
 ) -> dict[str, Any]:
     """The settings of a server with these `pages` of tools; each call returns `result`, each reading `resource`."""
     listed = [[{"inputSchema": {"type": "object"}, **tool} for tool in page] for page in pages]

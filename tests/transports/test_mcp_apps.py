@@ -13,6 +13,8 @@ from support.mcp_agents import MODULE
 from support.rest_client import error_of, messages_of, rest
 from support.running_server import RunningServer, running_server
 
+from agentic_backend.exchange.run import kept_ui_resources
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 URI = "ui://look/app.html"
@@ -66,13 +68,25 @@ async def test_a_query_shows_results_without(server: RunningServer) -> None:
     assert await shown(server, mode="query") == (None, [])
 
 
-async def test_what_there_is_no_room_for_is_shown_without(tmp_path: Path) -> None:
-    large = RESOURCE["contents"][0] | {"text": HTML + "a" * 600}
-    servers = {"raw": raw_server([LOOK], result=RESULT, resource={"contents": [large]})}
-    settings = {"mcp_servers": servers, "limits": {"attachments_per_user_bytes": 1_024}}
-    async with running_server(tmp_path, agents=[AGENT], settings=settings) as server:
-        assert len((await shown(server))[1]) == 1
-        assert (await shown(server))[1] == []
+async def test_what_there_is_no_room_for_is_shown_without(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_ui_resources, "MOST", 1)
+    session_id, [first] = await shown(server)
+    # It is there already.
+    assert (await shown(server, session_id=session_id))[1][0]["resource"] == first["resource"]
+    monkeypatch.setattr(kept_ui_resources, "MOST", 0)
+    assert (await shown(server))[1] == []
+
+
+async def test_who_is_given_a_link_is_told_the_words(server: RunningServer) -> None:
+    session_id, _ = await shown(server)
+    async with rest(server, "dev:ann") as ann, rest(server, "dev:bob") as bob:
+        link = (await ann.post(f"/sessions/{session_id}/shares", json={})).json()
+        read = (await bob.get(f"/shares/{link['secret']}")).json()
+    parts = [part for message in read["messages"] for part in message["parts"]]
+    assert {"type": "text", "text": "look"} in parts
+    assert "custom" not in [part["type"] for part in parts]
 
 
 PAGES = [
@@ -93,6 +107,7 @@ def entry(agent_id: str, *, raw: dict[str, Any] | None = None, **more: Any) -> d
 
 CALLERS = [
     entry("user"),
+    {"id": "desk", "type": "leader", "crew": ["gated"]},
     entry("gated", require_approval=["raw/count"]),
     entry("picky", raw={"tools": ["look"]}),
     entry("needing", permissions={"raw/count": ["counts:read:all"]}),
@@ -169,6 +184,16 @@ async def test_a_call_that_needs_an_approval_waits_for_one_of_its_arguments(call
     [called] = [call for call in await recorded(calling, session_id) if call["name"] != "look"]
     assert (called["name"], called["args"], called["state"]) == ("raw_count", {"by": 1}, "success")
     assert (called["exchange_id"], called["approved_by"]) == (exchange_id, "ann")
+
+
+async def test_an_expert_of_a_crew_shows_and_is_asked_by_its_own_entry(calling: RunningServer) -> None:
+    async with chat(calling.address, token="dev:ann") as client:
+        end = (await client.ask('use the tool ask_gated with {"question": "call look()"}', agent_id="desk"))[-1]
+    [message] = [one for one in end["messages"] if "custom" in [part["type"] for part in one["parts"]]]
+    path = f"/sessions/{end['session_id']}/messages/{message['rank']}/app-calls"
+    async with rest(calling, "dev:ann") as ann:
+        assert (await ann.post(path, json={"tool": "look"})).status_code == 200
+        assert error_of(await ann.post(path, json={"tool": "count"}))["code"] == "approval_required"
 
 
 async def recorded(server: RunningServer, session_id: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import ToolMessage
@@ -27,6 +28,7 @@ from agentic_backend.agents.state.channel_forms import Graph
 from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.agents.tools.result_marks import FORBIDDEN
 from agentic_backend.agents.tools.result_texts import with_texts
+from agentic_backend.agents.tools.shown_parts import WithheldText, look_at_parts, results_with_parts
 from agentic_backend.agents.tools.tool_failures import hide_secrets, without_secrets
 from agentic_backend.agents.tools.unfit_calls import NOT_RUN, is_unfit
 from agentic_backend.disclosure.readable_errors import readable_errors
@@ -249,12 +251,16 @@ def _refusal(name: str, lacking: Collection[str]) -> str:
 
 
 async def _filtered(context: RuntimeContext, name: str, result: Any) -> Any:
-    """`result` with its texts as the modules leave them."""
+    """`result` with its texts as the modules leave them, and what is shown beside it."""
     assert context.filter_tool_result is not None
+    look = partial(context.filter_tool_result, name)
     filtered: dict[str, str] = {}
     with_texts(result, lambda _, text: filtered.setdefault(text, text))
     for text in filtered:
-        filtered[text] = await context.filter_tool_result(name, text)
+        filtered[text] = await look(text)
+    is_blocked = any(isinstance(text, WithheldText) for text in filtered.values())
+    for message in results_with_parts(result):
+        await look_at_parts(message, look, is_blocked=is_blocked)
     return with_texts(result, lambda _, text: filtered[text])
 
 

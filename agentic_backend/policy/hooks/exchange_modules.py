@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
+from agentic_backend.agents.tools.shown_parts import WithheldText
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.policy.hook_context import HookContext, Point, ResponseFacts
 from agentic_backend.policy.hook_result import CONTINUE, HookResult, blocked
@@ -170,13 +171,13 @@ class ExchangeModules:
         return [self._audit(module, Point.AFTER_AI, text, result, rank)]
 
     async def tool_result(self, tool: str, text: str) -> str:
-        """What the agent's model is given of the result of `tool`. Never raises."""
+        """What the agent's model is given of the result of `tool`; a WithheldText if that is blocked. Never raises."""
         if not self.has(Point.TOOL_RESULT):
             return text
         facts = ResponseFacts(text, Channel.TOOL_RESULT, tool)
         reviewed = await self._review(Point.TOOL_RESULT, facts, None, None, None)
         self.record(reviewed.trail)
-        return reviewed.text if reviewed.blocked_response is None else reviewed.blocked_response
+        return reviewed.text if reviewed.blocked_response is None else WithheldText(reviewed.blocked_response)
 
     async def beside(self, point: Point, parts: Sequence[Part] | None = None) -> None:
         """Call the modules of a point that is in nobody's way, and store what they have found. Never raises."""

@@ -16,9 +16,10 @@ from agentic_backend.auth.user import User
 from agentic_backend.config.topics.sessions import SharingSettings
 from agentic_backend.errors import BadFrame, Forbidden, LimitReached, NotFound
 from agentic_backend.kpi import Kpi
+from agentic_backend.mcp import APP_PART
 from agentic_backend.policy.session_log import session_shared, share_revoked
 from agentic_backend.protocol.messages import Channel, MessageMetadata
-from agentic_backend.protocol.parts import ImageUrlPart, Part
+from agentic_backend.protocol.parts import CustomPart, ImageUrlPart, Part, TextPart
 from agentic_backend.sessions.access import PAGE_BYTES, owned_session
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.stores.base import Store
@@ -161,7 +162,7 @@ def _as_shared(messages: list[MessageRecord]) -> list[MessageRecord]:
         replace(
             message,
             session_id=None,
-            parts=[part for part in message.parts if not _is_attached_image(part)],
+            parts=[_shared(part) for part in message.parts if not _is_attached_image(part)],
             metadata=MessageMetadata(
                 model=message.metadata.model, sources=message.metadata.sources, agent_id=message.metadata.agent_id
             ),
@@ -169,6 +170,11 @@ def _as_shared(messages: list[MessageRecord]) -> list[MessageRecord]:
         for message in messages
         if message.channel is not Channel.THOUGHT
     ]
+
+
+def _shared(part: Part) -> Part:
+    """The part; of a result in a document of an MCP server, which only the owner can fetch, the words."""
+    return TextPart(text=part.text) if isinstance(part, CustomPart) and part.kind == APP_PART else part
 
 
 def _is_attached_image(part: Part) -> bool:

@@ -19,13 +19,13 @@ export const callsOf = ({ paths }) =>
  * The answer to the call `name` as a tool's result, also where it is refused; `given` has its `parts` of the path, its
  * `query` and its `body`.
  */
-export async function toolResult({ api, calls, confirm, name, args: { parts = {}, query = {}, body } }) {
+export async function toolResult({ api, calls, approve, name, args: { parts = {}, query = {}, body } }) {
   const call = calls.get(name);
   if (!call) throw new Refused("The application has no such call.");
   try {
     // Paths of applications stand beside the page, wherever that is.
     const url = new URL(filled(call.path, parts), document.baseURI);
-    const answer = await approved((options) => api.call(call.method, url, { ...options, query, body }), confirm);
+    const answer = await approved((options) => api.call(call.method, url, { ...options, query, body }), approve);
     return { content: [{ type: "text", text: writtenJson(answer ?? {}) }], structuredContent: answer ?? {} };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

@@ -19,22 +19,23 @@ export function McpApp({ part, load }) {
     });
     return () => (isShown = false);
   }, []);
-  const app = useMemo(() => appOf(part), [part.data.resource, part.rank]);
+  const app = useMemo(() => panels && appOf(part, panels.store.state.conversation.sessionId), [panels, part.data.resource, part.rank]);
   const words = html`<${RichText} text=${part.text} />`;
-  if (!panels || !app) return words;
+  if (!app) return words;
   return html`<div class=${app.isBare ? "panel-part bare" : "panel-part"} data-testid="mcp-app">
     <${PanelView} panel=${app} panels=${panels} part=${part}>${words}<//>
   </div>`;
 }
 
-/** A panel for what a server has said; null if that is no such document. */
-function appOf({ data: { server, title, resource, input, result, prefers_border: border }, rank }) {
+/** A panel for what a server has said in this conversation; null if that is no such document. */
+function appOf({ data: { server, title, resource, input, result, prefers_border: border }, rank }, sessionId) {
   if (!attachmentAt(resource) || !isObject(input) || !isObject(result)) return null;
   return {
     key: resource,
     title: visible(String(title)),
     application: t("MCP server {server}", { server: visible(String(server)) }),
     path: resource,
+    sessionId,
     rank,
     isInline: true,
     isBare: border === false,

@@ -32,6 +32,7 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
   const begun = async () => {
     if (!(await begins())) throw new Refused("A person has to begin this in the panel.");
   };
+  const approve = { begun, confirm };
   const requests = {
     "ui/initialize": () => ({
       protocolVersion: PROTOCOL,
@@ -43,8 +44,8 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
     "ui/request-display-mode": () => ({ mode: displayMode }),
     async "tools/call"({ name, arguments: given }) {
       const args = isObject(given) ? given : {};
-      if (panel.isOfTool) return appToolResult({ panels, rank: panel.rank, confirm, name, args });
-      return toolResult({ api: panels.api, calls: await panels.calls(panel), confirm, name, args });
+      if (panel.isOfTool) return appToolResult({ panels, sessionId: panel.sessionId, rank: panel.rank, approve, name, args });
+      return toolResult({ api: panels.api, calls: await panels.calls(panel), approve, name, args });
     },
     async "ui/open-link"({ url }) {
       const href = typeof url === "string" ? safeHref(url) : null;

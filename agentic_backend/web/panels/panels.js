@@ -52,9 +52,10 @@ export class Panels {
     return this.store.state.panels.list.find(({ part }) => part === kind);
   }
 
-  /** The panel's document, read once. Raises ApiError. */
-  document({ path }) {
-    return this.#once(this.#documents, path, async () => (await this.api.file(besidePage(path))).text());
+  /** The panel's document; that of an application is read once. Raises ApiError. */
+  document({ path, isOfTool }) {
+    const read = async () => (await this.api.file(besidePage(path))).text();
+    return isOfTool ? read() : this.#once(this.#documents, path, read);
   }
 
   /** The calls of the panel's application, read once. Raises ApiError. */

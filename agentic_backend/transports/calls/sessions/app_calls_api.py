@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from pydantic import Field
+from starlette.requests import Request
 
 from agentic_backend.auth.user import User
 from agentic_backend.errors import (
@@ -16,6 +17,7 @@ from agentic_backend.errors import (
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
 from agentic_backend.sessions.app_calls import AppCall, AppCalls
+from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.rest.operation import APPROVAL, PREFIX, Operation
 from agentic_backend.transports.rest.rest_input import rank_of
 
@@ -42,7 +44,7 @@ class AppCallsApi:
         errors = (SessionNotFound, SessionCompleted, NotFound, AgentNotFound, AgentUnavailable, ApprovalRequired)
         return [Operation("POST", path, self.call_tool_for_app, headers=(APPROVAL,), errors=errors)]
 
-    async def call_tool_for_app(self, user: User, id: str, rank: str, body: CallTool) -> ToolCalled:
+    async def call_tool_for_app(self, request: Request, user: User, id: str, rank: str, body: CallTool) -> ToolCalled:
         """Call a tool for the document of an MCP server that the message shows; of that server, and for apps alone."""
         call = AppCall(body.tool, body.arguments)
-        return ToolCalled(result=await self._calls.call(user, id, rank_of(rank), call))
+        return ToolCalled(result=await self._calls.call(user, id, rank_of(rank), call, tokens_of(request, user)))

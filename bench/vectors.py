@@ -4,11 +4,9 @@
 centres, as those of texts do about their subjects. A bare product of all vectors and one says what the machine does.
 """
 
-import asyncio
 import resource
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import uvloop
 from figures import median, percentile
+from held_loop import timed
 from numpy.typing import NDArray
 
 # A server loads it with the application, not with the first search.
 import agentic_backend.records.vector_index  # noqa: F401
-from agentic_backend.loop.event_loop import running
 from agentic_backend.records.kinds import Kind, Record, Vectors
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.partition_cache import PartitionCache
@@ -112,23 +110,6 @@ async def report(title: str, own: OwnRecords[Chunk], embedder: Embedder, within:
     )
     cores_ms = (time.process_time() - cores_began) / SEARCHES * 1000
     print(f"the loop was held for {percentile(held, 95):.1f} ms (p95); {cores_ms:.1f} ms of the cores")
-
-
-async def timed(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """How long the work took, and the longest time for which others waited for the loop meanwhile, in seconds."""
-    longest_s = 0.0
-
-    async def look() -> None:
-        nonlocal longest_s
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.001)
-            longest_s = max(longest_s, time.perf_counter() - began - 0.001)
-
-    async with running(look()):
-        began = time.perf_counter()
-        await work()
-        return time.perf_counter() - began, longest_s
 
 
 async def main() -> None:

@@ -4,11 +4,9 @@
 words have in texts (Zipf's law); queries are of one to ten such words.
 """
 
-import asyncio
 import random
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -16,8 +14,8 @@ from pathlib import Path
 
 import uvloop
 from figures import median, percentile
+from held_loop import timed
 
-from agentic_backend.loop.event_loop import running
 from agentic_backend.records.kinds import Kind, Record, Words
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.partition_cache import PartitionCache
@@ -98,23 +96,6 @@ async def report(title: str, own: OwnRecords[Page], texts: Texts) -> None:
         f"{title}: p50 {median(took):.1f} ms, p95 {percentile(took, 95):.1f} ms, longest {max(took):.1f} ms;", end=" "
     )
     print(f"the loop was held for {percentile(held, 95):.1f} ms (p95)")
-
-
-async def timed(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """How long the work took, and the longest time for which others waited for the loop meanwhile, in seconds."""
-    longest_s = 0.0
-
-    async def look() -> None:
-        nonlocal longest_s
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.001)
-            longest_s = max(longest_s, time.perf_counter() - began - 0.001)
-
-    async with running(look()):
-        began = time.perf_counter()
-        await work()
-        return time.perf_counter() - began, longest_s
 
 
 async def main() -> None:

@@ -244,11 +244,12 @@ class HostedApplication:
         answered: Callable[[], Awaitable[Response]],
         declared: DeclaredCall,
         fields: Mapping[str, object],
-    ) -> EventStream:
+    ) -> Response:
         """The events of a call that streams; what goes wrong before the first one is raised."""
         with self._streams.connections.stream(user.id) as place:
             begun = await self._answer(answered, declared.timeout_s, fields)
-            assert isinstance(begun, Generated), "a handler that yields has made a generator"
+            if not isinstance(begun, Generated):
+                return begun
             call = partial(self._called, timeout_s=declared.timeout_s, fields=fields)
             stream = EventsOfAuthor(begun.generator, declared.events, call)
             try:

@@ -106,6 +106,15 @@ async def test_streams_count_as_open_connections(client: httpx.AsyncClient) -> N
             assert (refused.status_code, error_of(refused)["code"]) == (429, "rate_limited")
 
 
+async def test_who_asks_for_the_head_alone_starts_nothing(client: httpx.AsyncClient) -> None:
+    before = Streaming.ended
+    answer = await client.head("/apps/streaming/runs/one")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    await client.get("/apps/streaming/runs/one")
+    assert Streaming.ended == before + 1
+
+
 async def test_they_are_described(client: httpx.AsyncClient) -> None:
     document = (await client.get("/apps/streaming/openapi.json")).json()
     validate(document)

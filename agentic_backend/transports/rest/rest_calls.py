@@ -64,6 +64,9 @@ class OperationCall:
     async def _answered(self, request: Request, user: User | None, data: bytes) -> Response:
         with self._counted():
             given = self._input(request, user, data)
+        if self._operation.is_generated and request.method == "HEAD":
+            # Nobody would read what a handler yields.
+            return Response(media_type="text/event-stream")
         made: Any = self._operation.handler(**given)
         if self._operation.is_generated:
             return Generated(made)

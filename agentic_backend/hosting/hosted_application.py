@@ -7,6 +7,7 @@ server's own classes, or as ApplicationUnavailable.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
@@ -250,7 +251,8 @@ class HostedApplication:
             begun = await self._answer(answered, declared.timeout_s, fields)
             if not isinstance(begun, Generated):
                 return begun
-            call = partial(self._called, timeout_s=declared.timeout_s, fields=fields)
+            # All of it in one context, in which the caller pays.
+            call = partial(self._called, timeout_s=declared.timeout_s, fields=fields, context=copy_context())
             stream = EventsOfAuthor(begun.generator, declared.events, call)
             try:
                 await stream.begin()
@@ -270,7 +272,12 @@ class HostedApplication:
         return response
 
     async def _called(
-        self, call: Callable[[], Awaitable[Any]], *, timeout_s: float, fields: Mapping[str, object]
+        self,
+        call: Callable[[], Awaitable[Any]],
+        *,
+        timeout_s: float,
+        fields: Mapping[str, object],
+        context: Context | None = None,
     ) -> Any:
         """What the call answers. Raises an AgenticError of the server's own."""
 
@@ -281,7 +288,7 @@ class HostedApplication:
                 return _refusal(error)
 
         try:
-            answer = await self._calls.result(caught, timeout_s, fields)
+            answer = await self._calls.result(caught, timeout_s, fields, context)
         except CallFailed as error:
             self._kpi.failed(self.loaded.id)
             log.error("application failed", extra={**fields, "error": error.error, "where": error.where})

@@ -50,7 +50,8 @@ async def test_models_are_asked_at_the_expense_of_whoever_it_is_for(tmp_path: Pa
             missing = await ann.post("/verdicts", json={"text": "", "model": "absent"})
             assert error_of(missing)["code"] == "agent_unavailable"
             assert (await ann.post("/forgetful", json={"text": "words 2 0"})).status_code == 200
-        await until_counted(server, "ann", {"judge": 1, "application": 1})
+            assert (await ann.get("/streamed")).text.count("event: judgement") == 2
+        await until_counted(server, "ann", {"judge": 1, "application": 3})
         async with chat(server.address, token="dev:bob") as client:
             final = (await client.ask('use the tool rank_them with {"text": "words 2 0"}', agent_id="ranker"))[-1]
         assert final["status"] == "ok" and text_of(final["messages"][-1])
@@ -58,7 +59,7 @@ async def test_models_are_asked_at_the_expense_of_whoever_it_is_for(tmp_path: Pa
         await until_counted(server, "bob", {"grounding": 1, "rerank": 1, "answer": 2})
         by_exchange = await calls_by(server, "bob", "exchange_id")
         assert list(by_exchange.values()) == [4]
-        assert await calls_by(server, "ann") == {"judge": 1, "application": 1}
+        assert await calls_by(server, "ann") == {"judge": 1, "application": 3}
 
 
 async def test_a_tool_of_a_query_is_of_its_exchange_and_its_group(tmp_path: Path) -> None:

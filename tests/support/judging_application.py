@@ -1,6 +1,7 @@
 """An application that asks models and reads transcripts: in calls, in a hook, and in a tool of an agent's."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal
 
 from langchain_core.tools import tool
 
@@ -36,6 +37,12 @@ class Verdict(Value):
     text: str
 
 
+class Judgement(Verdict):
+    """One of several."""
+
+    type: Literal["judgement"] = "judgement"
+
+
 class After(Query):
     """From where on."""
 
@@ -66,6 +73,7 @@ class Judging(Application):
         return [
             Call("POST", "/verdicts", self.judge),
             Call("POST", "/forgetful", self.judge_forgetful),
+            Call("GET", "/streamed", self.judge_streamed),
             Call("GET", "/sessions/{session}/said", self.said),
         ]
 
@@ -83,6 +91,11 @@ class Judging(Application):
         text = await self.ask_model("Judge.", body.text)
         assert type(text) is str
         return Verdict(text=text)
+
+    async def judge_streamed(self, user: User) -> AsyncIterator[Judgement]:
+        """Verdicts, of which the second one is asked for once the first one is there."""
+        for _ in range(2):
+            yield Judgement(text=await self.ask_model("You judge.", "words 2 0"))
 
     async def said(self, user: User, session: str, query: After) -> Said:
         messages = await self.transcript(user, session, after_rank=query.after, limit=2)

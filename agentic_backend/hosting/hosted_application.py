@@ -7,7 +7,6 @@ server's own classes, or as ApplicationUnavailable.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
@@ -31,7 +30,8 @@ from agentic_backend.errors import (
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
 from agentic_backend.hosting.declared_panels import DeclaredPanel
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
-from agentic_backend.hosting.event_streams import EventsOfAuthor, OpenStreams
+from agentic_backend.hosting.event_streams import AuthorsEvents, OpenStreams
+from agentic_backend.hosting.event_streams import Border as StreamBorder
 from agentic_backend.hosting.hosted_records import HostedRecords
 from agentic_backend.hosting.loading import LoadedApplication
 from agentic_backend.kpi import Kpi
@@ -72,6 +72,8 @@ class HostedApplication:
     def __init__(self, loaded: LoadedApplication, store: Store, kpi: Kpi, streams: OpenStreams | None = None) -> None:
         self.loaded = loaded
         self._streams = streams or OpenStreams()
+        self._open = set[AuthorsEvents]()
+        """The streams of its events that go on."""
         self.is_serving = False
         """Whether it has started, and is not closed."""
         self._kpi = kpi.applications
@@ -143,6 +145,8 @@ class HostedApplication:
     async def aclose(self) -> None:
         """Close what it has opened. One that fails or takes too long holds nobody up."""
         self._show(is_serving=False)
+        for events in self._open:
+            events.end(self._unavailable())
         await self._managed("close", self._closed, _CLOSE_S)
         for calls in (self._lifetime, self._calls, self._chores):
             await calls.aclose(_CLOSE_S)
@@ -251,15 +255,17 @@ class HostedApplication:
             begun = await self._answer(answered, declared.timeout_s, fields)
             if not isinstance(begun, Generated):
                 return begun
-            # All of it in one context, in which the caller pays.
-            call = partial(self._called, timeout_s=declared.timeout_s, fields=fields, context=copy_context())
-            stream = EventsOfAuthor(begun.generator, declared.events, call)
+            border = StreamBorder(self._calls, fields, declared.timeout_s, _refusal, partial(self._failed, fields))
+            events = AuthorsEvents(begun.generator, declared.events, border)
+            self._open.add(events)
+            place.callback(self._open.discard, events)
             try:
-                await stream.begin()
+                await events.begin()
+                events.follow(user, self._streams.drain)
             except BaseException:
-                await stream.aclose()
+                await events.aclose()
                 raise
-            return EventStream(stream.events(user, self._streams.drain), place.pop_all())
+            return EventStream(events, place.pop_all())
 
     async def _answer(
         self, answered: Callable[[], Awaitable[Response]], timeout_s: float, fields: Mapping[str, object]
@@ -277,7 +283,6 @@ class HostedApplication:
         *,
         timeout_s: float,
         fields: Mapping[str, object],
-        context: Context | None = None,
     ) -> Any:
         """What the call answers. Raises an AgenticError of the server's own."""
 
@@ -288,15 +293,19 @@ class HostedApplication:
                 return _refusal(error)
 
         try:
-            answer = await self._calls.result(caught, timeout_s, fields, context)
-        except CallFailed as error:
-            self._kpi.failed(self.loaded.id)
-            log.error("application failed", extra={**fields, "error": error.error, "where": error.where})
-            content = f"The application '{self.loaded.title}' has failed."
-            raise ApplicationUnavailable(content, retryable=error.was_away) from None
+            answer = await self._calls.result(caught, timeout_s, fields)
+        except CallFailed as failure:
+            raise self._failed(fields, failure) from None
         if isinstance(answer, AgenticError):
             raise answer
         return answer
+
+    def _failed(self, fields: Mapping[str, object], failure: CallFailed) -> ApplicationUnavailable:
+        """Log a failure; what the client is told of it."""
+        self._kpi.failed(self.loaded.id)
+        log.error("application failed", extra={**fields, "error": failure.error, "where": failure.where})
+        content = f"The application '{self.loaded.title}' has failed."
+        return ApplicationUnavailable(content, retryable=failure.was_away)
 
 
 def _told(error: Exception) -> str:

@@ -4,7 +4,7 @@ Chat Protocol v2: `event:` the type, `id:` `exchange_id:seq` if the event has on
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -56,13 +56,20 @@ class ServerSentEvent:
         return f"{place}event: {self.event}\ndata: {data}\n\n".encode()
 
 
+class Events(Protocol):
+    """Lists of events, and their end."""
+
+    def __aiter__(self) -> AsyncIterator[Sequence[ServerSentEvent]]: ...
+    async def aclose(self) -> None: ...
+
+
 class EventStream(StreamingResponse):
     """Holds its `place` among the open connections until its events end or its client has gone.
 
     What comes at once is one list of `events`, and is sent as one chunk: each chunk costs the process a system call.
     """
 
-    def __init__(self, events: AsyncIterator[Sequence[ServerSentEvent]], place: AbstractContextManager[object]) -> None:
+    def __init__(self, events: Events, place: AbstractContextManager[object]) -> None:
         # Proxies that buffer would keep the events back.
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__((), headers=headers, media_type="text/event-stream")
@@ -73,11 +80,15 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._place:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            if scope["method"] == "HEAD":
-                await send({"type": "http.response.body", "body": b""})
-            else:
-                await self._stream(scope, receive, send)
+            try:
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                if scope["method"] == "HEAD":
+                    await send({"type": "http.response.body", "body": b""})
+                else:
+                    await self._stream(scope, receive, send)
+            finally:
+                # However the client has gone, also before the first event.
+                await self._events.aclose()
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         keeping_alive = self._keep_alive(scope["state"]["has_client_ended"], receive, send)
@@ -213,7 +224,7 @@ def why_cut(feed: Feed) -> AgenticError | None:
     return TokenExpired() if feed.close_code is CloseCode.SIGN_IN_AGAIN else ShuttingDown()
 
 
-async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncIterator[Sequence[ServerSentEvent]]:
+async def _exchange_events(feed: Feed, renderer: Renderer) -> AsyncGenerator[Sequence[ServerSentEvent], None]:
     async for events in feed.batches():
         rendered: list[ServerSentEvent] = []
         for event in events:
@@ -252,6 +263,6 @@ def list_stream(door: DoorServices, user: User, place: ExitStack) -> EventStream
     return EventStream(_events(feed), place.pop_all())
 
 
-async def _events(feed: Feed) -> AsyncIterator[Sequence[ServerSentEvent]]:
+async def _events(feed: Feed) -> AsyncGenerator[Sequence[ServerSentEvent], None]:
     async for events in feed.batches():
         yield [chat_v2(event) for event in events]

@@ -1,5 +1,7 @@
 """What an application does only once a person has approved of exactly that."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -53,6 +55,19 @@ async def test_an_approval_is_of_one_thing(client: httpx.AsyncClient) -> None:
 async def test_what_is_no_approval_approves_of_nothing(client: httpx.AsyncClient, header: str) -> None:
     answer = await erased(client, "a", Approval=header)
     assert error_of(answer)["code"] == "approval_required"
+
+
+async def test_an_approval_is_of_its_own_request_on_a_connection(client: httpx.AsyncClient) -> None:
+    approval = (await asked(client, "a"))["sha256"]
+    body = b'{"words": "a"}'
+    head = f"POST /apps/boards/boards/b/erased HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    requests = [f"Approval: {approval}\r\n\r\n", "Connection: close\r\n\r\n"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+    # The second one before the first one is answered.
+    writer.writelines((head + more).encode() + body for more in requests)
+    answers = (await reader.read()).decode()
+    writer.close()
+    assert re.findall(r"HTTP/1.1 (\d+)", answers) == ["200", "409"]
 
 
 async def test_it_is_in_the_description_of_the_call(client: httpx.AsyncClient) -> None:

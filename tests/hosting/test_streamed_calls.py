@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from support.running_server import running_server
 from support.streaming_application import Done, Step, Streaming
 
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.application import Application, Call, User, Value
+from agentic_backend.agents.run.authors_calls import AuthorsCalls
+from agentic_backend.application import Application, ApplicationUnavailable, Call, User, Value
 from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.hosting.declared_calls import declared_calls
-from agentic_backend.hosting.event_streams import EventsOfAuthor
+from agentic_backend.hosting.event_streams import AuthorsEvents, Border
 from agentic_backend.relay.drain import Drain
 
 FIRST = ("step", {"type": "step", "name": "first \u2028 line"})
@@ -123,10 +125,6 @@ async def test_they_are_described(client: httpx.AsyncClient) -> None:
     assert [one["$ref"].rpartition("/")[2] for one in data["anyOf"]] == ["Step", "Done"]
 
 
-async def as_it_is(call: Callable[[], Awaitable[Any]]) -> Any:
-    return await call()
-
-
 async def endless() -> Any:
     yield Step(name="one")
     await asyncio.sleep(60)
@@ -136,23 +134,88 @@ async def _ann(**more: Any) -> User:
     return replace(await DeveloperAuthenticator("developer").authenticate("dev:ann"), **more)
 
 
+@asynccontextmanager
+async def events_of(generator: Any) -> AsyncIterator[AuthorsEvents]:
+    """The events of a handler, of which the first one is there."""
+    calls = AuthorsCalls("test")
+    border = Border(calls, {}, 20, lambda error: error, lambda failure: ApplicationUnavailable(failure.error))
+    events = AuthorsEvents(generator, {Step: "step"}, border)
+    try:
+        await events.begin()
+        yield events
+    finally:
+        await events.aclose()
+        await calls.aclose(5)
+
+
+async def names_in(events: AuthorsEvents) -> list[str]:
+    return [each.event for batch in [batch async for batch in events] for each in batch]
+
+
 async def test_they_end_with_the_server() -> None:
-    stream, drain = EventsOfAuthor(endless(), {Step: "step"}, as_it_is), Drain()
-    await stream.begin()
-    async with aclosing(stream.events(await _ann(), drain)) as events:  # type: ignore[type-var]
-        [first] = await anext(events)
+    drain = Drain()
+    async with events_of(endless()) as events:
+        events.follow(await _ann(), drain)
+        assert [each.event for each in await anext(events)] == ["step"]
         drain.begin(0)
         [last] = await anext(events)
-        assert (first.event, last.event) == ("step", "error")
         assert json.loads(last.data)["error"]["code"] == "shutting_down"
 
 
 async def test_they_end_with_the_token() -> None:
-    stream = EventsOfAuthor(endless(), {Step: "step"}, as_it_is)
-    await stream.begin()
-    async with aclosing(stream.events(await _ann(expires_at=time.time() - 60), Drain())) as events:  # type: ignore[type-var]
-        told = [each.event for batch in [batch async for batch in events] for each in batch]
-    assert told == ["step", "error"]
+    async with events_of(endless()) as events:
+        events.follow(await _ann(expires_at=time.time() - 60), Drain())
+        assert await names_in(events) == ["step", "error"]
+
+
+VALUE: ContextVar[int] = ContextVar("value", default=0)
+
+
+async def test_a_handler_has_one_context_and_one_task_from_its_first_event_to_its_end() -> None:
+    told: list[Any] = []
+
+    async def handler() -> Any:
+        token = VALUE.set(1)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+            yield Step(name="one")
+            told.append(VALUE.get())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    yield Step(name="two")
+                    await asyncio.sleep(60)
+        VALUE.reset(token)
+        told.append(asyncio.current_task())
+        yield Step(name="three")
+        told.append(asyncio.current_task())
+
+    async with events_of(handler()) as events:
+        assert await names_in(events) == ["step"] * 3
+    assert told[0] == 1 and told[1] is told[2]
+
+
+async def test_whoever_leaves_waits_for_a_handler_that_tidies_up_and_costs_nobody_anything() -> None:
+    tidied: list[int] = []
+
+    async def handler(number: int) -> Any:
+        try:
+            yield Step(name="one")
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            tidied.append(number)
+
+    calls = AuthorsCalls("test")
+    border = Border(calls, {}, 20, lambda error: error, lambda failure: ApplicationUnavailable(failure.error))
+    streams = [AuthorsEvents(handler(number), {Step: "step"}, border) for number in range(30)]
+    for events in streams:
+        await events.begin()
+    leaving = asyncio.gather(*(events.aclose() for events in streams))
+    await asyncio.sleep(0)
+    # None of them counts as one that hangs.
+    assert await calls.result(lambda: asyncio.sleep(0, "answered"), 5, {}) == "answered"
+    await leaving
+    assert sorted(tidied) == [*range(30)]
 
 
 class Untyped(Value):

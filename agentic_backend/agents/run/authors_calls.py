@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentic_backend.agents.models.provider_failures import is_outage
 from agentic_backend.agents.run.at_work import AtWork, begin_work
@@ -56,25 +56,41 @@ class AuthorsCalls:
 
         It runs in `context`, else in a copy of the caller's. Raises CallFailed, also the one that `call` answers.
         """
-        if len(self._given_up) >= _GIVEN_UP_AT_MOST:
-            raise CallFailed(TOO_MANY, was_away=True)
-        # In a task and a context of its own: nothing that it does to its task touches the caller's.
-        task = asyncio.create_task(self._guarded(call, log_fields), name=self._name, context=context)
+        task = self.begun(call, log_fields, context)
         try:
             await wait_served(task, timeout_s)
         finally:
-            if not task.done():
-                self._given_up.add(task)
-                task.add_done_callback(self._given_up.discard)
-                _cancel(task)
+            self._give_up(task)
         if not task.done():
             raise CallFailed(TIMEOUT, was_away=True)
-        if task.cancelled():
-            raise CallFailed("CancelledError")
-        answer = task.result()
-        if isinstance(answer, CallFailed):
-            raise answer
-        return answer
+        return answer_of(task)
+
+    def begun(
+        self,
+        call: Callable[[], Awaitable[T | CallFailed]],
+        log_fields: Mapping[str, object],
+        context: Context | None = None,
+    ) -> "asyncio.Task[T | CallFailed]":
+        """The task of a call that whoever begins it also ends, by `ended`. Raises CallFailed if too many hang."""
+        if len(self._given_up) >= _GIVEN_UP_AT_MOST:
+            raise CallFailed(TOO_MANY, was_away=True)
+        # In a task and a context of its own: nothing that it does to its task touches the caller's.
+        return asyncio.create_task(self._guarded(call, log_fields), name=self._name, context=context)
+
+    async def ended(self, task: asyncio.Task[Any], timeout_s: float) -> None:
+        """Cancel a task, and wait until it has tidied up; one that takes longer is given up."""
+        if not task.done():
+            _cancel(task)
+            try:
+                await wait_served(task, timeout_s)
+            finally:
+                self._give_up(task)
+
+    def _give_up(self, task: asyncio.Task[Any]) -> None:
+        if not task.done():
+            self._given_up.add(task)
+            task.add_done_callback(self._given_up.discard)
+            _cancel(task)
 
     async def done(
         self, work: Callable[[], Awaitable[object]], timeout_s: float, log_fields: Mapping[str, object]
@@ -108,6 +124,16 @@ class AuthorsCalls:
             raise
         except BaseException as error:
             return _failure_of(error)
+
+
+def answer_of(task: "asyncio.Task[T | CallFailed]") -> T:
+    """What a task that is done has answered. Raises CallFailed."""
+    if task.cancelled():
+        raise CallFailed("CancelledError")
+    answer = task.result()
+    if isinstance(answer, CallFailed):
+        raise answer
+    return answer
 
 
 def _cancel(task: asyncio.Task[object]) -> None:

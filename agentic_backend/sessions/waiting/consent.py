@@ -17,9 +17,9 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _given: ContextVar[frozenset[str]] = ContextVar("consent_given", default=frozenset())
 
 
-def give_consent(header: str) -> None:
-    """The request that this task answers brings these hashes, separated by commas."""
-    told = [each.strip() for each in header.split(",", _MOST)][:_MOST]
+def give_consent(header: str | None) -> None:
+    """The request that this task answers brings these hashes, separated by commas; None: it brings none."""
+    told = [each.strip() for each in (header or "").split(",", _MOST)][:_MOST]
     _given.set(frozenset(each for each in told if _HASH.fullmatch(each)))
 
 

@@ -5,7 +5,7 @@ Whatever happens, `done` comes last, exactly once. A run belongs to its session:
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -124,7 +124,7 @@ class RunFollower:
                 listed.add(run.done("running"))
         return listed
 
-    async def _sent(self, run: FollowedRun, feed: Feed) -> AsyncIterator[Sequence[ServerSentEvent]]:
+    async def _sent(self, run: FollowedRun, feed: Feed) -> AsyncGenerator[Sequence[ServerSentEvent], None]:
         async for events in self._events(run, feed):
             yield [ServerSentEvent(data=event.model_dump_json(), event=event.type) for event in events]
 

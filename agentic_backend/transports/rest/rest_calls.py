@@ -50,8 +50,6 @@ class OperationCall:
     async def __call__(self, request: Request, user: User | None) -> Response:
         """The answer. `user` is the caller; None if the operation is public."""
         operation, data = self._operation, b""
-        if (approved := request.headers.get(APPROVAL.name)) is not None:
-            give_consent(approved)
         if operation.body is not None:
             with self._counted():
                 data = await body_data(request, self._body_bytes)
@@ -201,6 +199,8 @@ class _Endpoint:
         request = Request(scope, receive, send)
         # For the handlers of errors, as is the user.
         request.state.operation = self.operation
+        # Always: a request that came behind another on its connection begins with the context of that one.
+        give_consent(request.headers.get(APPROVAL.name) if APPROVAL in self.operation.headers else None)
         with self._kpi.connections.token_check("rest"):
             user = await user_of(request, self._authenticator)
         request.state.user = user

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import pytest
@@ -17,8 +18,10 @@ from support.turn_model import call
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.agents.permissions import Permissions, needs
 from agentic_backend.agents.runtime_context import RuntimeContext, make_current
+from agentic_backend.agents.tools.result_texts import results_in, with_texts
 from agentic_backend.agents.tools.shown_parts import WithheldText
 from agentic_backend.agents.tools.tool_guard import guard_tools
+from agentic_backend.protocol.parts import LinkPart
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/secret"}}
 CallId = Annotated[str, InjectedToolCallId]
@@ -109,10 +112,16 @@ async def test_no_text_of_a_result_reaches_the_model_unchanged(used: BaseTool, i
     assert "secret" not in result.text
 
 
-SHOWN = [
+PLAIN = {"type": "image_url", "url": "data:image/png;base64,secret", "alt": "a picture"}
+WITHHELD = {"type": "text", "text": "A part of the result has been withheld."}
+SHOWN: list[Any] = [
     {"type": "code", "code": "secret"},
     {"type": "custom", "kind": "a:b", "text": "secret", "data": {"deep": [{"secret": "a\nsecret"}], "number": 1.5}},
     {"type": "image_url", "url": "https://example.org/secret"},
+    PLAIN,
+    # As a tool's author may give them.
+    LinkPart(href="https://example.org/", title="a secret", kind="related"),
+    MappingProxyType({"type": "geo", "geojson": {"properties": ({"name": "secret"},)}, "fit_bounds": True}),
 ]
 
 
@@ -136,39 +145,86 @@ async def shown_as(look: Callable[[str], str]) -> list[Any]:
 
 async def test_what_is_shown_beside_a_result_is_changed_as_the_result_is() -> None:
     # A pattern of whole words sees a text as it is, not as JSON writes it.
-    code, custom, image = await shown_as(lambda text: re.sub(r"\bsecret\b", "***", text))
-    assert (code["code"], custom["text"], image) == ("***", "***", SHOWN[2])
+    code, custom, *others = await shown_as(lambda text: re.sub(r"\bsecret\b", "***", text))
+    assert (code["code"], custom["text"], others) == ("***", "***", [WITHHELD, PLAIN, WITHHELD, WITHHELD])
     assert custom["data"] == {"deep": [{"***": "a\n***"}], "number": 1.5}
 
 
 async def test_what_modules_put_around_a_text_is_for_models_alone() -> None:
-    assert await shown_as(lambda text: f"<data>{text}</data>") == SHOWN
-
-
-WITHHELD = {"type": "text", "text": "A part of the result has been withheld."}
+    parts = await shown_as(lambda text: f"<data>{text}</data>")
+    assert parts[:4] == SHOWN[:4] and len(parts) == len(SHOWN)
+    assert WITHHELD not in parts
 
 
 async def test_data_with_what_goes_over_several_texts_are_left_out() -> None:
-    parts = await shown_as(lambda text: text.replace("secret\na\nsecret", "***"))
-    assert parts == [SHOWN[0], WITHHELD, SHOWN[2]]
+    parts = await shown_as(lambda text: text.replace("deep\na\nsecret", "***"))
+    assert parts[:4] == [SHOWN[0], WITHHELD, SHOWN[2], PLAIN] and WITHHELD not in parts[4:]
 
 
 @pytest.mark.parametrize("blocked", ["a text", "secret"])
 async def test_nothing_is_shown_beside_a_result_of_which_a_text_is_blocked(blocked: str) -> None:
-    parts = await shown_as(lambda text: WithheldText("I can't help with that.") if text == blocked else text)
+    parts = await shown_as(lambda text: WithheldText("I can't help with that.") if blocked in text else text)
     assert parts == [WITHHELD]
 
 
-async def test_of_more_texts_than_are_looked_at_none_is_shown() -> None:
-    @tool(response_format="content_and_artifact")
-    def many() -> tuple[str, dict[str, Any]]:
-        """Many texts."""
-        part = {"type": "custom", "kind": "a:b", "text": "b", "data": {"texts": [*map(str, range(300)), "secret"]}}
-        return "a text", {"parts": [part]}
+async def beside(*parts: Any) -> tuple[list[Any], int]:
+    """What is left of these parts by a module that masks a word, and how often it has looked at them."""
+    looks: list[str] = []
 
-    context()
-    state = await called(graph_of([many]), "many")
-    assert state["messages"][-1].artifact["parts"] == [WITHHELD]
+    async def masked(name: str, text: str) -> str:
+        looks.append(text)
+        return text.replace("secret", "***")
+
+    @tool(response_format="content_and_artifact")
+    def shows() -> tuple[str, dict[str, Any]]:
+        """Parts."""
+        return "a text", {"parts": list(parts)}
+
+    run = context()
+    run.filter_tool_result = masked
+    state = await called(graph_of([shows]), "shows")
+    return state["messages"][-1].artifact["parts"], len(looks) - 1
+
+
+def custom(**data: Any) -> dict[str, Any]:
+    return {"type": "custom", "kind": "a:b", "text": "b", "data": data}
+
+
+async def test_what_nobody_objects_to_is_looked_at_once() -> None:
+    parts = [custom(texts=[*map(str, range(5_000))]) for _ in range(10)]
+    assert await beside(*parts) == (parts, 1)
+
+
+async def test_what_is_looked_at_of_a_result_is_bounded() -> None:
+    # One look at all, one at the part.
+    assert await beside(custom(texts=[*map(str, range(300)), "secret"])) == ([WITHHELD], 2)
+    left, looks = await beside(*(custom(texts=[f"secret {n}" for n in range(60)]) for _ in range(64)))
+    assert looks <= 100 and left.count(WITHHELD) == 63
+    left, looks = await beside(*({"type": "text", "text": f"secret {n}"} for n in range(1_000)))
+    assert looks == 100 and len(left) == 64 and left.count(WITHHELD) < 32
+    assert await beside(custom(text="a" * 3_000_000)) == ([WITHHELD], 0)
+
+
+async def test_parts_that_are_none_are_left_out() -> None:
+    deep: Any = "a"
+    for _ in range(3_000):
+        deep = [deep]
+    assert await beside(custom(deep=deep), object(), 5, {1: object()}) == ([WITHHELD] * 4, 1)
+
+
+MESSAGE = ToolMessage("secret", tool_call_id="c1")
+UPDATES: list[Any] = [
+    {"messages": MESSAGE},
+    {"messages": (MESSAGE,)},
+    [("messages", [MESSAGE])],
+    [("messages", MESSAGE)],
+]
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=["alone", "a tuple", "pairs", "a pair"])
+def test_a_result_in_any_form_of_a_command_is_looked_at(update: Any) -> None:
+    changed = with_texts([Command(update=update)], lambda message, text: "***")
+    assert [message.text for message in results_in(changed)] == ["***"]
 
 
 @pytest.mark.parametrize("invoke", CALLS)

@@ -1,15 +1,18 @@
 """What modules leave of the parts that are shown beside a tool's result.
 
 Modules change a text for models, and what they take out of it people don't get beside it either. What they put around
-a text, such as a warning for the model, is not for people. Nothing else of a part is looked at than its texts: those of
-data are looked at together, as patterns may go over several, and then each by itself.
+a text, such as a warning for the model, is not for people. All texts of a part are looked at: together, as patterns may
+go over several, and where a module objects each by itself. What can't be changed, as a link, is left out then.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from langgraph.types import Command
+from pydantic_core import to_jsonable_python
+
+from agentic_backend.agents.tools.result_texts import results_in
+from agentic_backend.exact_json import DEEPEST, depth_of
 
 
 class WithheldText(str):
@@ -19,22 +22,20 @@ class WithheldText(str):
 Look = Callable[[str], Awaitable[str]]
 """Given a text; returns what the modules leave of it for a model."""
 
-MOST_TEXTS = 200
-"""Of data that a module objects to; with more, they are left out."""
+MOST_PARTS, MOST_CHARACTERS = 64, 2 * 1024 * 1024
+"""What is looked at of a result's parts; a message shows no more."""
+MOST_LOOKS = 100
+"""Texts of one result that are looked at. What is left then is left out."""
 WITHHELD = {"type": "text", "text": "A part of the result has been withheld."}
+
+# What a client shows by the server's own words, and images within a part.
+_NO_TEXTS = ("type", "kind", "mime", "rel")
+_CHANGED_TYPES = ("text", "code", "custom")
 
 
 def results_with_parts(result: Any) -> Iterator[ToolMessage]:
     """The results in what a ToolNode returns that have parts beside them."""
-    if isinstance(result, list):
-        for each in result:
-            yield from results_with_parts(each)
-    elif isinstance(result, Command) and isinstance(result.update, dict):
-        for value in result.update.values():
-            if isinstance(value, list):
-                yield from results_with_parts([each for each in value if isinstance(each, ToolMessage)])
-    elif isinstance(result, ToolMessage) and _parts_of(result):
-        yield result
+    return (message for message in results_in(result) if _parts_of(message))
 
 
 async def look_at_parts(message: ToolMessage, look: Look, *, is_blocked: bool) -> None:
@@ -43,15 +44,14 @@ async def look_at_parts(message: ToolMessage, look: Look, *, is_blocked: bool) -
     The message is the tool's own, and is changed in place.
     """
     assert isinstance(message.artifact, Mapping), "it has parts"
-    try:
-        parts = [WITHHELD] if is_blocked else [await _looked_at(part, look) for part in _parts_of(message)]
-    except _IsBlocked:
-        parts = [WITHHELD]
+    parts = [WITHHELD]
+    if not is_blocked:
+        looking = _Looking(look)
+        try:
+            parts = await looking.left([_plain(part) for part in _parts_of(message)[:MOST_PARTS]])
+        except _IsBlocked:
+            pass
     message.artifact = {**message.artifact, "parts": parts}
-
-
-class _IsBlocked(Exception):
-    """A module has blocked a text."""
 
 
 def _parts_of(message: ToolMessage) -> Sequence[Any]:
@@ -60,37 +60,67 @@ def _parts_of(message: ToolMessage) -> Sequence[Any]:
     return parts if isinstance(parts, list) else ()
 
 
-async def _looked_at(part: Any, look: Look) -> Any:
-    if not isinstance(part, dict):
-        return part
-    texts = {key: await _left(part[key], look) for key in ("text", "code") if isinstance(part.get(key), str)}
-    if part.get("type") != "custom":
-        return {**part, **texts}
-    data = await _data_left(part.get("data"), look)
-    return WITHHELD if data is None else {**part, **texts, "data": data}
+def _plain(part: Any) -> Any:
+    """The part as JSON has it, as a message would show it; WITHHELD if it is none."""
+    try:
+        plain = to_jsonable_python(dict(part) if isinstance(part, Mapping) else part)
+    except Exception:
+        # A tool's author may have put anything there.
+        return WITHHELD
+    return plain if isinstance(plain, dict) and depth_of(plain) <= DEEPEST else WITHHELD
 
 
-async def _left(text: str, look: Look) -> str:
-    changed = await look(text)
-    if isinstance(changed, WithheldText):
-        raise _IsBlocked
-    return text if text in changed else changed
+class _IsBlocked(Exception):
+    """A module has blocked a text."""
 
 
-async def _data_left(data: Any, look: Look) -> Any:
-    """The data as the modules leave them; None if they object to more than single texts."""
-    texts = list(dict.fromkeys(_texts_in(data)))
-    if not texts or await _passes(texts, look):
-        return data
-    if len(texts) > MOST_TEXTS:
-        return None
-    left = {text: await _left(text, look) for text in texts}
-    return _with(data, left) if await _passes(list(left.values()), look) else None
+class _Looking:
+    """Lets the modules look at one result's parts."""
 
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._looks_left = MOST_LOOKS
+        self._known: dict[str, str] = {}
+        """What is left of each text that was looked at."""
 
-async def _passes(texts: Sequence[str], look: Look) -> bool:
-    joined = "\n".join(texts)
-    return await _left(joined, look) == joined
+    async def left(self, parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Raises _IsBlocked."""
+        texts = [list(dict.fromkeys(_texts_in(part))) for part in parts]
+        if sum(len(text) for some in texts for text in some) > MOST_CHARACTERS:
+            return [WITHHELD]
+        # Mostly there is nothing to object to, and one look shows that.
+        if await self._passes([text for some in texts for text in some]):
+            return list(parts)
+        return [await self._part_left(part, some) for part, some in zip(parts, texts, strict=True)]
+
+    async def _part_left(self, part: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+        if await self._passes(texts):
+            return part
+        if part.get("type") not in _CHANGED_TYPES or len(texts) > self._looks_left:
+            return WITHHELD
+        left = {text: await self._text_left(text) for text in texts}
+        return (
+            {key: _with(held, left) if _has_texts(key, held) else held for key, held in part.items()}
+            if await self._passes(list(left.values()))
+            else WITHHELD
+        )
+
+    async def _passes(self, texts: Sequence[str]) -> bool:
+        joined = "\n".join(texts)
+        return not texts or await self._text_left(joined) == joined
+
+    async def _text_left(self, text: str) -> str:
+        if not text.strip():
+            return text
+        if text not in self._known:
+            if self._looks_left <= 0:
+                return ""
+            self._looks_left -= 1
+            changed = await self._look(text)
+            if isinstance(changed, WithheldText):
+                raise _IsBlocked
+            self._known[text] = text if text in changed else changed
+        return self._known[text]
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -101,14 +131,20 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield one
         elif isinstance(one, dict):
             # In their order: what is next to each other is looked at together.
-            waiting += [each for pair in reversed(list(one.items())) for each in reversed(pair)]
+            waiting += [
+                each for key, held in reversed(list(one.items())) if _has_texts(key, held) for each in (held, key)
+            ]
         elif isinstance(one, list):
             waiting += reversed(one)
 
 
+def _has_texts(key: str, held: Any) -> bool:
+    return not (isinstance(held, str) and (key in _NO_TEXTS or held.startswith("data:")))
+
+
 def _with(value: Any, left: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return left[value]
+        return left.get(value, value)
     if isinstance(value, dict):
-        return {_with(key, left): _with(each, left) for key, each in value.items()}
+        return {left.get(key, key): _with(each, left) if _has_texts(key, each) else each for key, each in value.items()}
     return [_with(each, left) for each in value] if isinstance(value, list) else value

@@ -99,11 +99,9 @@ class _Looking:
         if part.get("type") not in _CHANGED_TYPES or len(texts) > self._looks_left:
             return WITHHELD
         left = {text: await self._text_left(text) for text in texts}
-        return (
-            {key: _with(held, left) if _has_texts(key, held) else held for key, held in part.items()}
-            if await self._passes(list(left.values()))
-            else WITHHELD
-        )
+        if not await self._passes(list(left.values())):
+            return WITHHELD
+        return {key: _with(held, left) if _has_texts(key, held) else held for key, held in part.items()}
 
     async def _passes(self, texts: Sequence[str]) -> bool:
         joined = "\n".join(texts)

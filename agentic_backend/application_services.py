@@ -16,7 +16,6 @@ from agentic_backend.agents.parts import PartKind, V, emit_custom_part
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
 from agentic_backend.errors import AgenticError, AgentUnavailable, AttachmentNotFound, MessageTooLarge
-from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
 from agentic_backend.extraction.document import Document
 from agentic_backend.extraction.extractor import Bounds
 from agentic_backend.kpi.groups.applications import Measure
@@ -36,8 +35,6 @@ Purpose = Literal["application", "rerank", "judge", "grounding"]
 """What an application asks a model for, as the usage counts it."""
 
 MOST_MESSAGES = 200
-LONGEST_TITLE, LARGEST_DATA = 500, 65_536
-"""Of what a person is asked to approve of: characters, and bytes of JSON."""
 _BOUNDS = Bounds()
 
 
@@ -156,15 +153,10 @@ class ApplicationServices:
 
     def require_approval(self, title: str, data: Mapping[str, Any]) -> None:
         """See Application.require_approval. Raises ValueError."""
-        if type(title) is not str or not title.strip() or len(title) > LONGEST_TITLE:
-            raise ValueError(f"require_approval: the title has to be a text of at most {LONGEST_TITLE} characters")
         try:
             shown = from_json(to_json(dict(data)))
-            is_shown = depth_of(shown) <= DEEPEST and all_exact(shown) and len(to_json(shown)) <= LARGEST_DATA
         except (ValueError, TypeError, RecursionError):
-            is_shown = False
-        if not is_shown:
-            raise ValueError(f"require_approval: the data are no JSON, or more than {LARGEST_DATA} bytes")
+            raise ValueError("require_approval: the data are no JSON") from None
         require_consent(self._id, title, shown)
 
     async def attachments(self, user: User, session_id: str) -> Sequence[AttachmentView]:

@@ -206,13 +206,15 @@ class ApprovalRequired(AgenticError):
         self,
         content: str | None = None,
         *,
+        asked_by: str = "",
         title: str = "",
         data: Mapping[str, Any] | None = None,
         sha256: str = "",
         **more: Any,
     ) -> None:
-        """`title` and `data`, as JSON has it, are shown to the person; `sha256` is the hash of both."""
+        """`title` and `data`, as JSON has it, are shown to the person; `sha256` is the hash of all three."""
         super().__init__(content, **more)
+        self.asked_by = asked_by
         self.title = title
         self.data = data or {}
         self.sha256 = sha256

@@ -6,6 +6,7 @@ server's own classes, or as ApplicationUnavailable.
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -43,6 +44,7 @@ from agentic_backend.policy.hooks.modules_file import ModuleEntry, ModuleSpec
 from agentic_backend.policy.usage.usage_ledger import Payer, may_pay
 from agentic_backend.records.layout import NewerRecord
 from agentic_backend.sessions.upkeep.housekeeping import Chore
+from agentic_backend.sessions.waiting.consent import HASH, can_be_shown
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
 from agentic_backend.transports.contract.contract_api import document_answer, document_response
@@ -55,6 +57,7 @@ _START_S, _CLOSE_S = 30.0, 2.0
 _AGAIN_S = 1.0
 _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
+_NAME = re.compile(r"[a-z0-9-]{1,32}")
 _LONGEST_RETRY_S = 3_600
 
 # Outside of the page's frame it does nothing.
@@ -331,18 +334,12 @@ def _refusal(error: AgenticError) -> AgenticError | CallFailed:
 
 
 def _asked_approval(error: ApprovalRequired) -> AgenticError | CallFailed:
-    """The same in values of the server's own."""
-    try:
-        data = from_json(to_json(error.data))
-    except Exception:
-        # Whatever an author has made it of.
+    """The same in values of the server's own, which `require_consent` has made."""
+    asked_by, title, data, sha256 = error.asked_by, error.title, error.data, error.sha256
+    is_ours = type(asked_by) is str and _NAME.fullmatch(asked_by) and type(sha256) is str and HASH.fullmatch(sha256)
+    if not is_ours or not can_be_shown(title, data):
         return CallFailed("ApprovalRequired")
-    is_plain = type(error.title) is str and type(error.sha256) is str and type(data) is dict
-    return (
-        ApprovalRequired(title=error.title, data=data, sha256=error.sha256)
-        if is_plain
-        else CallFailed("ApprovalRequired")
-    )
+    return ApprovalRequired(asked_by=asked_by, title=title, data=from_json(to_json(data)), sha256=sha256)
 
 
 class _HookModule(ChatModule):

@@ -87,18 +87,20 @@ class Problem(Value):
 class ApprovalAsked(Value):
     """What the person has to approve of, before the request is sent again with `sha256` in its header `Approval`."""
 
+    asked_by: str
+    """Who asks: the id of an application, or `mcp:` and that of an MCP server."""
     title: str
     """What is to be done, in words."""
     data: dict[str, Any]
     """With what, for the person to read whole."""
     sha256: str
-    """Names both, in hexadecimal digits."""
+    """Names all of it, in hexadecimal digits."""
 
     @classmethod
     def of(cls, error: AgenticError) -> Self | None:
         if not isinstance(error, ApprovalRequired):
             return None
-        return cls(title=error.title, data=dict(error.data), sha256=error.sha256)
+        return cls(asked_by=error.asked_by, title=error.title, data=dict(error.data), sha256=error.sha256)
 
 
 class ErrorInfo(Value):

@@ -35,7 +35,7 @@ from agentic_backend.protocol.parts import CustomPart
 from agentic_backend.sessions.access import asked_by, owned_exchange, owned_session
 from agentic_backend.sessions.asking.ask_rate import AskRate
 from agentic_backend.sessions.bulkhead import Bulkhead
-from agentic_backend.sessions.waiting.consent import require_consent
+from agentic_backend.sessions.waiting.consent import can_be_shown, require_consent
 from agentic_backend.stores.protocol.trail import ToolCallRecord, TrailRecord
 from agentic_backend.stores.records import MessageRecord, SessionRecord
 from agentic_backend.streaming.content.conversion import bounded
@@ -139,7 +139,10 @@ class AppCalls:
         is_gated = flow.settings.requires_approval_of(tool.name, tool.metadata)
         if is_gated and not context.permissions.lacking(agent_id, tool.name, tool.metadata):
             shown = {"tool": tool.name, "arguments": dict(call.arguments)}
-            require_consent(f"mcp:{server_id}", str((tool.metadata or {}).get(TITLE) or tool.name), shown)
+            title = str((tool.metadata or {}).get(TITLE) or tool.name)
+            if not can_be_shown(title, shown):
+                raise BadFrame("arguments: they are too long for a person to approve of")
+            require_consent(f"mcp:{server_id}", title, shown)
         call_id, at, began = f"app_{uuid4().hex}", self._store.now(), time.monotonic()
         message = await call_alone(tool, call.arguments, call_id, context)
         state, duration_s = _state_of(message), time.monotonic() - began

@@ -1,5 +1,6 @@
 """OpenedApplication: an application in a whole server without sockets, whose calls a test makes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -34,9 +35,19 @@ class OpenedApplication(Generic[A]):
         """A client whose paths begin below `/apps/{id}`, and whose calls are those of this user."""
         address = f"http://127.0.0.1{prefix_of(self.application.id)}"
         # What a call raises is an answer, as it is on a server.
-        transport = httpx.ASGITransport(self.app.public, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(_on_a_connection(self.app.public), raise_app_exceptions=False)
         headers = {"authorization": f"Bearer dev:{user}"}
         return httpx.AsyncClient(base_url=address, transport=transport, headers=headers)
+
+
+def _on_a_connection(app: Any) -> Any:
+    """`app` with what a server tells of a connection, and with each request in a context of its own."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        state = {"abort": lambda: None, "has_client_ended": lambda: False}
+        await asyncio.create_task(app({**scope, "state": state}, receive, send))
+
+    return answer
 
 
 @asynccontextmanager

@@ -22,11 +22,13 @@ export interface Activity {
 
 /** What the person has to approve of, before the request is sent again with `sha256` in its header `Approval`. */
 export interface ApprovalAsked {
+  /** Who asks: the id of an application, or `mcp:` and that of an MCP server. */
+  readonly asked_by: string;
   /** What is to be done, in words. */
   readonly title: string;
   /** With what, for the person to read whole. */
   readonly data: Readonly<Record<string, unknown>>;
-  /** Names both, in hexadecimal digits. */
+  /** Names all of it, in hexadecimal digits. */
   readonly sha256: string;
 }
 

@@ -26,6 +26,7 @@ from agentic_backend.auth.developer import DeveloperAuthenticator
 from agentic_backend.hosting.declared_calls import declared_calls
 from agentic_backend.hosting.event_streams import AuthorsEvents, Border
 from agentic_backend.relay.drain import Drain
+from agentic_backend.testing import open_application
 
 FIRST = ("step", {"type": "step", "name": "first \u2028 line"})
 
@@ -106,6 +107,11 @@ async def test_streams_count_as_open_connections(client: httpx.AsyncClient) -> N
             assert (one.status_code, two.status_code) == (200, 200)
             refused = await client.get("/apps/streaming/runs/one")
             assert (refused.status_code, error_of(refused)["code"]) == (429, "rate_limited")
+
+
+async def test_a_test_of_an_author_reads_them_too() -> None:
+    async with open_application(Streaming) as opened, opened.client("ann") as ann:
+        assert events_in((await ann.get("/runs/one")).text) == [FIRST, ("done", {"type": "done", "by": "ann"})]
 
 
 async def test_who_asks_for_the_head_alone_starts_nothing(client: httpx.AsyncClient) -> None:

@@ -300,7 +300,9 @@ _VALUES: tuple[BaseModel, ...] = (
         content="You have to approve of this first.",
         retryable=False,
         request_id=_REQUEST_ID,
-        approval=ApprovalAsked(title="Embed 1,200 pages", data={"cost": "3.20 USD"}, sha256="0" * 64),
+        approval=ApprovalAsked(
+            asked_by="library", title="Embed 1,200 pages", data={"cost": "3.20 USD"}, sha256="0" * 64
+        ),
     ),
     CodePart(language="python", code="print(18)"),
     ImageUrlPart(url="https://weather.example/bern.png", alt="A sunny sky"),

@@ -5,20 +5,31 @@ import { formatJson, visible, visibleLines } from "../format.js";
 import { t } from "../i18n.js";
 import { Refused } from "./frame-host.js";
 
+/** So many things of one call. */
+const MOST = 8;
+/** How long ago the person may have begun it, in milliseconds: it may take its time before it asks. */
+const BEGUN_MS = 30_000;
+
 /**
- * What `call(options)` resolves to; once more with what the person has approved of, where that is needed. `begun()`
- * rejects unless they have begun it, and `confirm` asks them.
+ * What `call(options)` resolves to; again with what the person has approved of, as often as that is asked for. `begun(ms)`
+ * rejects unless they have begun it within this time, and `confirm` asks them.
  */
 export async function approved(call, { begun, confirm }) {
-  try {
-    return await call({});
-  } catch (error) {
-    if (!(error instanceof ApiError) || !error.approval) throw error;
-    const { title, data, sha256 } = error.approval;
-    await begun();
-    const text = [visible(title), visibleLines(formatJson(data))].join("\n");
-    if (!(await confirm({ title: t("Approve of this?"), text, confirm: t("Approve") })))
-      throw new Refused("The person does not approve of it.");
-    return call({ approved: sha256 });
+  const hashes = [];
+  for (;;) {
+    try {
+      return await call(hashes.length ? { approved: hashes.join(", ") } : {});
+    } catch (error) {
+      const isAsked = error instanceof ApiError && error.approval && hashes.length < MOST;
+      if (!isAsked || hashes.includes(error.approval.sha256)) throw error;
+      if (!hashes.length) await begun(BEGUN_MS);
+      if (!(await isApproved(error.approval, confirm))) throw new Refused("The person does not approve of it.");
+      hashes.push(error.approval.sha256);
+    }
   }
+}
+
+function isApproved({ asked_by: by, title, data }, confirm) {
+  const text = [`${visible(by)}: ${visible(title)}`, visibleLines(formatJson(data))].join("\n");
+  return confirm({ title: t("Approve of this?"), text, confirm: t("Approve") });
 }

@@ -82,9 +82,9 @@ export class FrameHost {
     else if (this.#held.length < MOST_HELD) this.#held.push({ method, params });
   }
 
-  /** Whether a person has just done something in the frame, which counts once. */
-  async takeBeginning() {
-    const isBegun = () => performance.now() - this.#begunAt < COUNTS_MS;
+  /** Whether a person has done something in the frame within this time, which counts once. */
+  async takeBeginning(withinMs = COUNTS_MS) {
+    const isBegun = () => performance.now() - this.#begunAt < withinMs;
     // The word of it may be on its way, and what comes by the port comes in order.
     if (!isBegun()) await this.#heardAll();
     const taken = isBegun();

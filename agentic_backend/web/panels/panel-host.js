@@ -26,7 +26,7 @@ export class PanelHost {
     this.#isOfTool = Boolean(panel.isOfTool);
     const displayMode = panel.isInline ? "inline" : "fullscreen";
     const follow = () => this.#follow();
-    const begins = () => this.#host.takeBeginning();
+    const begins = (withinMs) => this.#host.takeBeginning(withinMs);
     const methods = methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow });
     this.#host = new FrameHost(frame, {
       html,

@@ -29,8 +29,8 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
   const may = (what) => {
     if (!panel.may.includes(what)) throw new Refused(`This panel may not ${what}.`);
   };
-  const begun = async () => {
-    if (!(await begins())) throw new Refused("A person has to begin this in the panel.");
+  const begun = async (withinMs) => {
+    if (!(await begins(withinMs))) throw new Refused("A person has to begin this in the panel.");
   };
   const approve = { begun, confirm };
   const requests = {

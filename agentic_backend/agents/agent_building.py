@@ -1,11 +1,12 @@
 """Builds an agent from its catalog entry, and a leader from its own entry and those of its crew."""
 
 import inspect
-from collections.abc import Collection, Container
+from collections.abc import Container, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from typing import Any, cast
 
+from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
@@ -61,9 +62,9 @@ async def build(entry: CatalogAgent, services: AgentServices, context: RuntimeCo
     guard_tools(agent.get_compiled_graph())
 
 
-def _for_apps(agent: AgentFlow) -> Collection[str]:
-    """The names of the tools that UI resources of the agent's MCP servers may call."""
-    return agent.mcp.app_names() if agent.mcp is not None else ()
+def _for_apps(agent: AgentFlow) -> Sequence[BaseTool]:
+    """The tools that UI resources of the agent's MCP servers alone may call."""
+    return agent.mcp.app_tools() if agent.mcp is not None else ()
 
 
 async def _instantiate(entry: CatalogAgent, services: AgentServices, context: RuntimeContext) -> AgentFlow:

@@ -18,7 +18,7 @@ from agentic_backend.auth.user import Tokens
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.config.topics.permissions import needed_by
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.mcp import POLICY_NAMES, policy_metadata, tool_name
+from agentic_backend.mcp import POLICY_NAMES, tool_name
 from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
@@ -139,13 +139,13 @@ class MCPRuntime:
         [(session, tool)] = named
         return AppTool.of(session, tool, self._final_name(session, tool), self._given)
 
-    def app_names(self) -> frozenset[str]:
-        """The names by which policy may mean a tool that UI resources may call."""
-        return frozenset(
-            name
+    def app_tools(self) -> list[BaseTool]:
+        """The tools that UI resources may call, and no model."""
+        return [
+            AppTool.of(session, tool, self._final_name(session, tool), self._given)
             for session, tool in self._for_apps()
-            for name in policy_metadata(session.server_id, tool.name, self._final_name(session, tool))[POLICY_NAMES]
-        )
+            if not is_for_models(tool)
+        ]
 
     def _for_apps(self) -> Iterator[tuple[ServerSession, Tool]]:
         for use, session in self._offering.values():

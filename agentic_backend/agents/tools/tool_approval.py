@@ -6,7 +6,7 @@ runs tools has this middleware; otherwise the agent is not served (see `require_
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -64,18 +64,18 @@ class ToolApproval(HumanInTheLoopMiddleware[Any, Any, Any]):
 
 
 def require_gates(
-    settings: AgentSettings, graph: Graph, crew: Sequence[Graph] = (), for_apps: Collection[str] = ()
+    settings: AgentSettings, graph: Graph, crew: Sequence[Graph] = (), for_apps: Sequence[BaseTool] = ()
 ) -> None:
     """Raise AgentUnavailable if `graph` would run tools without a required approval, or lacks a tool that is named, or
     if it can't be decided which tool is meant.
 
-    Skips the graphs of its `crew`: their own entries decide about them. `for_apps` are names of tools that no
-    graph runs.
+    Skips the graphs of its `crew`: their own entries decide about them. `for_apps` are further tools, which
+    no graph runs.
     """
     if not settings.require_approval and not settings.permissions:
         return
     levels = list(_levels(graph, crew))
-    tools = [tool for level in levels for tool in _tools(level)]
+    tools = [*(tool for level in levels for tool in _tools(level)), *for_apps]
     _require_decidable(settings, tools)
     if not settings.require_approval:
         return
@@ -87,8 +87,6 @@ def require_gates(
         )
     known = {name for tool in tools for name in policy_names(tool.name, tool.metadata)}
     for name in settings.approved_names:
-        if name in for_apps:
-            continue
         if name not in known or not _is_from_there(settings, name, tools):
             raise AgentUnavailable(
                 f"The agent '{settings.id}' requires approval of the tool '{name}', which it does not have"

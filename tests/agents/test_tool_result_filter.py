@@ -121,7 +121,7 @@ SHOWN: list[Any] = [
     PLAIN,
     # As a tool's author may give them.
     LinkPart(href="https://example.org/", title="a secret", kind="related"),
-    MappingProxyType({"type": "geo", "geojson": {"properties": ({"name": "secret"},)}, "fit_bounds": True}),
+    MappingProxyType({"type": "chart", "points": ({"name": "secret"},)}),
 ]
 
 

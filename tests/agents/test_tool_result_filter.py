@@ -199,9 +199,31 @@ async def test_what_is_looked_at_of_a_result_is_bounded() -> None:
     assert await beside(custom(texts=[*map(str, range(300)), "secret"])) == ([WITHHELD], 1)
     left, looks = await beside(*(custom(texts=[f"secret {n}" for n in range(60)]) for _ in range(64)))
     assert looks <= 100 and left.count(WITHHELD) == 63
-    left, looks = await beside(*({"type": "text", "text": f"secret {n}"} for n in range(1_000)))
+    left, looks = await beside(*({"type": "code", "language": "a", "code": f"secret {n}"} for n in range(1_000)))
     assert looks == 100 and len(left) == 64 and left.count(WITHHELD) == 32
     assert await beside(custom(text="a" * 3_000_000)) == ([WITHHELD], 0)
+
+
+async def test_all_within_a_parts_data_is_looked_at() -> None:
+    data = {"type": "secret", "kind": "secret", "mime": "secret", "rel": "secret", "url": "data:;base64,secret"}
+    [part], _ = await beside(custom(**data, deep=[data]))
+    masked = {**dict.fromkeys(data, "***"), "url": "data:;base64,***"}
+    assert part == custom(**masked, deep=[masked])
+
+
+@pytest.mark.parametrize("key", ["title", "rel", "mime"])
+async def test_a_link_is_left_out_for_its_words(key: str) -> None:
+    assert (await beside({"type": "link", "href": "/", "kind": "view", key: "secret"}))[0] == [WITHHELD]
+
+
+async def test_an_image_within_its_address_is_no_text_but_one_in_words_is() -> None:
+    words = {"type": "image_url", "url": "data:image/svg+xml,<svg><text>secret</text></svg>"}
+    assert (await beside(PLAIN, words))[0] == [PLAIN, WITHHELD]
+
+
+async def test_the_contracts_own_keys_are_no_texts() -> None:
+    shown = [{"type": "secret", "kind": "secret", "secret": "a"}]
+    assert await beside(*shown) == (shown, 1)
 
 
 async def test_parts_that_are_none_are_left_out() -> None:

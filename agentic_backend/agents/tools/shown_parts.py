@@ -5,6 +5,7 @@ a text, such as a warning for the model, is not for people. All texts of a part 
 go over several, and where a module objects each by itself. What can't be changed, as a link, is left out then.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,8 +29,9 @@ MOST_LOOKS = 100
 """Texts of one result that are looked at. What is left then is left out."""
 WITHHELD = {"type": "text", "text": "A part of the result has been withheld."}
 
-# What a client shows by the server's own words, and images within a part.
-_NO_TEXTS = ("type", "kind", "mime", "rel")
+# What the contract or an application's declaration names; and a file within an image's address.
+_DECLARED = ("type", "kind")
+_ENCODED = re.compile(r"data:[^,]*;base64,")
 _CHANGED_TYPES = ("text", "code", "custom")
 
 
@@ -85,7 +87,7 @@ class _Looking:
 
     async def left(self, parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Raises _IsBlocked."""
-        texts = [list(dict.fromkeys(_texts_in(part))) for part in parts]
+        texts = [list(dict.fromkeys(_texts_of(part))) for part in parts]
         if sum(len(text) for some in texts for text in some) > MOST_CHARACTERS:
             return [WITHHELD]
         # Mostly there is nothing to object to, and one look shows that.
@@ -121,6 +123,17 @@ class _Looking:
         return self._known[text]
 
 
+def _texts_of(part: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of a part. Its own keys are the contract's, those within its data are not."""
+    for key, held in part.items():
+        if _has_texts(key, held):
+            yield from _texts_in(held)
+
+
+def _has_texts(key: str, held: Any) -> bool:
+    return key not in _DECLARED and not (key == "url" and isinstance(held, str) and _ENCODED.match(held))
+
+
 def _texts_in(value: Any) -> Iterator[str]:
     waiting = [value]
     while waiting:
@@ -129,20 +142,14 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield one
         elif isinstance(one, dict):
             # In their order: what is next to each other is looked at together.
-            waiting += [
-                each for key, held in reversed(list(one.items())) if _has_texts(key, held) for each in (held, key)
-            ]
+            waiting += [each for key, held in reversed(list(one.items())) for each in (held, key)]
         elif isinstance(one, list):
             waiting += reversed(one)
-
-
-def _has_texts(key: str, held: Any) -> bool:
-    return not (isinstance(held, str) and (key in _NO_TEXTS or held.startswith("data:")))
 
 
 def _with(value: Any, left: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return left.get(value, value)
     if isinstance(value, dict):
-        return {left.get(key, key): _with(each, left) if _has_texts(key, each) else each for key, each in value.items()}
+        return {left.get(key, key): _with(each, left) for key, each in value.items()}
     return [_with(each, left) for each in value] if isinstance(value, list) else value

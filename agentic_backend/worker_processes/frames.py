@@ -84,7 +84,7 @@ def length_within(value: object, most: int) -> int:
     return length
 
 
-def lengths_in(told: int, pieces: int, lengths: bytes) -> list[int]:
+def lengths_in(told: int, lengths: bytes) -> list[int]:
     """The lengths of all that follows. Raises Rubbish if it is more than is read."""
     found = [told, *(length for (length,) in LENGTH.iter_unpack(lengths))]
     if sum(found[1:]) > MOST_BYTES:

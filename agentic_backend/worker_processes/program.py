@@ -131,7 +131,7 @@ def _told(error: BaseException) -> dict[str, object]:
 def _received(server: socket.socket, frames: Any) -> tuple[int, Any]:
     number, told, count = frames.HEAD.unpack(_exactly(server, frames.HEAD.size))
     lengths = _exactly(server, frames.size_of_lengths(told, count))
-    first, *pieces = [_exactly(server, length) for length in frames.lengths_in(told, count, lengths)]
+    first, *pieces = [_exactly(server, length) for length in frames.lengths_in(told, lengths)]
     return number, frames.unpacked(first, pieces)
 
 

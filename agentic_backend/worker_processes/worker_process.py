@@ -117,7 +117,7 @@ class WorkerProcess:
         if number != self._number:
             raise Rubbish("an answer to nothing")
         lengths = await self._reader.readexactly(size_of_lengths(told, count))
-        first, *pieces = [await self._reader.readexactly(length) for length in lengths_in(told, count, lengths)]
+        first, *pieces = [await self._reader.readexactly(length) for length in lengths_in(told, lengths)]
         return await in_thread_if_long(told, unpacked, first, pieces)
 
     async def aclose(self) -> str:

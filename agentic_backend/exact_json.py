@@ -45,6 +45,11 @@ def depth_of(value: Any) -> int:
     return sum(bool(_of(_CONTAINERS, level)) for level in _levels(value))
 
 
+def can_be_kept(value: Any) -> bool:
+    """Whether every store and client has a value, which is as parsed from JSON, as it is."""
+    return depth_of(value) <= DEEPEST and all_exact(value)
+
+
 def _levels(value: Any) -> Iterator[list[Any]]:
     """The values within `value` by their depth, keys among them: a tenth of the time of a recursion if it is large."""
     level = [value]

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from langgraph.config import get_config, get_stream_writer
 from pydantic import TypeAdapter, ValidationError
 
-from agentic_backend.exact_json import DEEPEST, INEXACT, all_exact, depth_of
+from agentic_backend.exact_json import DEEPEST, INEXACT, can_be_kept
 from agentic_backend.protocol.parts import (
     CodePart,
     CustomPart,
@@ -99,7 +99,7 @@ def _named(model: type) -> tuple[str, str]:
 
 def _emit(caller: str, parts: Sequence[Part]) -> None:
     for part in parts:
-        if isinstance(part, GeoPart | CustomPart) and not _can_be_kept(part.model_dump(mode="json")):
+        if isinstance(part, GeoPart | CustomPart) and not can_be_kept(part.model_dump(mode="json")):
             raise ValueError(f"{caller}: a {part.type} part is nested deeper than {DEEPEST}, or has {INEXACT}")
     size = sum(len(part.model_dump_json().encode()) for part in parts)
     if size > MOST_BYTES:
@@ -107,11 +107,6 @@ def _emit(caller: str, parts: Sequence[Part]) -> None:
     if parts:
         node = get_config().get("metadata", {}).get("langgraph_node", "")
         get_stream_writer()(EmittedParts(parts, size, node))
-
-
-def _can_be_kept(value: dict[str, Any]) -> bool:
-    """Whether every store and client can read it."""
-    return depth_of(value) <= DEEPEST and all_exact(value)
 
 
 def _read(place: int, part: object) -> Part:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from mcp.types import CallToolResult, ReadResourceResult, TextResourceContents, Tool
 
-from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
+from agentic_backend.exact_json import can_be_kept
 from agentic_backend.mcp import APP_PART, UI_RESOURCE
 from agentic_backend.protocol.parts import CodePart, CustomPart, Part
 from agentic_backend.text.fenced_code import fenced
@@ -131,7 +131,7 @@ def part_of(
         "result": _told(result),
     }
     try:
-        is_kept = depth_of(data) <= DEEPEST and all_exact(data) and len(json.dumps(data)) <= _LARGEST_PART
+        is_kept = can_be_kept(data) and len(json.dumps(data)) <= _LARGEST_PART
     except (ValueError, TypeError, RecursionError):
         return None
     words = [title_of(tool), *(fenced(part.code, part.language or "") for part in beside if isinstance(part, CodePart))]

@@ -22,7 +22,7 @@ from agentic_backend.agents.tools.single_call import call_alone
 from agentic_backend.agents.tools.tool_guard import allowance_of
 from agentic_backend.auth.user import Tokens, User
 from agentic_backend.errors import BadFrame, Forbidden, NotFound, SessionCompleted
-from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
+from agentic_backend.exact_json import can_be_kept
 from agentic_backend.exchange.launcher import ExchangeLauncher
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
@@ -72,7 +72,7 @@ class AppCalls:
         errors of `AgentManager.get`, AgentUnavailable and StoreUnavailable.
         """
         arguments = dict(call.arguments)
-        if depth_of(arguments) > DEEPEST or not all_exact(arguments):
+        if not can_be_kept(arguments):
             raise BadFrame("arguments: they can't be kept as they are")
         self._rate.count(user.id)
         async with self._at_once.entered(user.id):

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from agentic_backend.errors import ApprovalRequired
-from agentic_backend.exact_json import DEEPEST, all_exact, depth_of
+from agentic_backend.exact_json import can_be_kept, is_exact
 from agentic_backend.streaming.people.approval_requests import args_sha256
 
 LONGEST_TITLE, LARGEST_DATA = 500, 65_536
@@ -44,7 +44,6 @@ def can_be_shown(title: object, data: object) -> bool:
     if type(title) is not str or not title.strip() or len(title) > LONGEST_TITLE or type(data) is not dict:
         return False
     try:
-        is_kept = depth_of(data) <= DEEPEST and all_exact({title: data})
-        return is_kept and len(to_json(data)) <= LARGEST_DATA
+        return is_exact(title) and can_be_kept(data) and len(to_json(data)) <= LARGEST_DATA
     except (ValueError, TypeError, RecursionError):
         return False

@@ -82,23 +82,15 @@ def _check_index(kind: Kind[Any], name: str, index: Index) -> None:
 def _check_words(kind: Kind[Any], words: object) -> None:
     if type(words) is not Words:
         _refuse(kind, "'words' has to be Words")
-    if not 1 <= len(words.fields) <= _MOST_SEARCHED_FIELDS or len({*words.fields}) < len(words.fields):
-        _refuse(kind, f"'words' needs 1 to {_MOST_SEARCHED_FIELDS} fields")
-    for field in (*words.fields, *([] if words.language is None else [words.language])):
-        _check_field(kind, "'words'", field, _is_text, "it is no text")
-    if words.within is not None:
-        _check_field(kind, "'words'", words.within, _is_indexed, "its type is none of an index")
+    _check_searched(kind, "'words'", words, _is_text, "it is no text")
+    if words.language is not None:
+        _check_field(kind, "'words'", words.language, _is_text, "it is no text")
 
 
 def _check_vectors(kind: Kind[Any], vectors: object) -> None:
     if type(vectors) is not Vectors:
         _refuse(kind, "'vectors' has to be Vectors")
-    if not 1 <= len(vectors.fields) <= _MOST_SEARCHED_FIELDS or len({*vectors.fields}) < len(vectors.fields):
-        _refuse(kind, f"'vectors' needs 1 to {_MOST_SEARCHED_FIELDS} fields")
-    for field in vectors.fields:
-        _check_field(kind, "'vectors'", field, lambda _: True, "")
-    if vectors.within is not None:
-        _check_field(kind, "'vectors'", vectors.within, _is_indexed, "its type is none of an index")
+    _check_searched(kind, "'vectors'", vectors, lambda _: True, "")
     if kind.words is not None and kind.words.within != vectors.within:
         _refuse(kind, "'words' and 'vectors' have to be within the same field")
     try:
@@ -106,6 +98,18 @@ def _check_vectors(kind: Kind[Any], vectors: object) -> None:
         import agentic_backend.records.vector_index  # noqa: F401
     except ImportError:
         _refuse(kind, "'vectors' needs numpy: install agentic-backend[vectors]")
+
+
+def _check_searched(
+    kind: Kind[Any], what: str, searched: Words | Vectors, is_fit: Callable[[Any], bool], why: str
+) -> None:
+    fields, within = searched.fields, searched.within
+    if not 1 <= len(fields) <= _MOST_SEARCHED_FIELDS or len({*fields}) < len(fields):
+        _refuse(kind, f"{what} needs 1 to {_MOST_SEARCHED_FIELDS} fields")
+    for field in fields:
+        _check_field(kind, what, field, is_fit, why)
+    if within is not None:
+        _check_field(kind, what, within, _is_indexed, "its type is none of an index")
 
 
 def _check_field(kind: Kind[Any], what: str, field: object, is_fit: Callable[[Any], bool], why: str) -> None:

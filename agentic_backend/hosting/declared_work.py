@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.application import Chore, Hook
-from agentic_backend.hosting.declarations import first_broken, is_name, is_title, listed
+from agentic_backend.hosting.declarations import NAME_RULE, first_broken, is_name, is_title, listed
 from agentic_backend.hosting.declared_calls import is_async_method, is_number, line_of
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.worker_processes.worker import LONGEST_CALL_S, Worker, is_time, rules_of
@@ -47,8 +47,7 @@ def declared_hooks(application_id: str, hooks: object) -> list[DeclaredHook]:
     for hook in _listed("hooks", hooks, Hook):
         rules = {
             "the point has to be a Point": type(hook.point) is Point,
-            f"timeout_s has to be more than 0 and at most {_LONGEST_HOOK_S}": is_number(hook.timeout_s)
-            and 0 < hook.timeout_s <= _LONGEST_HOOK_S,
+            f"timeout_s has to be more than 0 and at most {_LONGEST_HOOK_S}": is_time(hook.timeout_s, _LONGEST_HOOK_S),
             "on_failure has to be 'continue' or 'block'": type(hook.on_failure) is str
             and hook.on_failure in ("continue", "block"),
             "the priority has to be from 1 to 99": type(hook.priority) is int and 1 <= hook.priority <= 99,
@@ -77,8 +76,9 @@ def declared_chores(application_id: str, chores: object) -> list[DeclaredChore]:
         rules = {
             f"every_s has to be from 1 to {_LONGEST_REST_S}": is_number(chore.every_s)
             and 1 <= chore.every_s <= _LONGEST_REST_S,
-            f"timeout_s has to be more than 0 and at most {_LONGEST_CHORE_S}": is_number(chore.timeout_s)
-            and 0 < chore.timeout_s <= _LONGEST_CHORE_S,
+            f"timeout_s has to be more than 0 and at most {_LONGEST_CHORE_S}": is_time(
+                chore.timeout_s, _LONGEST_CHORE_S
+            ),
         }
         _keep("chore", chore, rules)
         name = f"{application_id}:{chore.work.__name__}"
@@ -92,7 +92,8 @@ def declared_workers(workers: object) -> Sequence[Worker]:
     found = listed("'workers' has to answer", workers, Worker, _MOST_WORKERS)
     for worker in found:
         rules = {
-            **rules_of(worker, is_name),
+            NAME_RULE: is_name(worker.name),
+            **rules_of(worker),
             "another worker has this name": [each.name for each in found].count(worker.name) == 1,
         }
         if (rule := first_broken(rules)) is not None:

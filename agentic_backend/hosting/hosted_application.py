@@ -6,7 +6,6 @@ server's own classes, or as ApplicationUnavailable.
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -28,6 +27,7 @@ from agentic_backend.errors import (
     RecordConflict,
     StoreUnavailable,
 )
+from agentic_backend.hosting.declarations import is_name
 from agentic_backend.hosting.declared_calls import KNOWN_ERRORS, OPENAPI, DeclaredCall, is_number, prefix_of
 from agentic_backend.hosting.declared_panels import DeclaredPanel
 from agentic_backend.hosting.declared_work import DeclaredChore, DeclaredHook
@@ -57,7 +57,6 @@ _START_S, _CLOSE_S = 30.0, 2.0
 _AGAIN_S = 1.0
 _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
-_NAME = re.compile(r"[a-z0-9-]{1,32}")
 _LONGEST_RETRY_S = 3_600
 
 # Outside of the page's frame it does nothing.
@@ -336,7 +335,7 @@ def _refusal(error: AgenticError) -> AgenticError | CallFailed:
 def _asked_approval(error: ApprovalRequired) -> AgenticError | CallFailed:
     """The same in values of the server's own, which `require_consent` has made."""
     asked_by, title, data, sha256 = error.asked_by, error.title, error.data, error.sha256
-    is_ours = type(asked_by) is str and _NAME.fullmatch(asked_by) and type(sha256) is str and HASH.fullmatch(sha256)
+    is_ours = is_name(asked_by) and type(sha256) is str and HASH.fullmatch(sha256)
     if not is_ours or not can_be_shown(title, data):
         return CallFailed("ApprovalRequired")
     return ApprovalRequired(asked_by=asked_by, title=title, data=from_json(to_json(data)), sha256=sha256)

@@ -24,7 +24,7 @@ from agentic_backend.application import Application, ApplicationSettings, Metric
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
-from agentic_backend.hosting.declarations import is_title
+from agentic_backend.hosting.declarations import is_name, is_title
 from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of, shape_of
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
@@ -49,7 +49,6 @@ log = logging.getLogger(__name__)
 GROUP = "agentic_backend.applications"
 """The group of entry points by which installed packages name their applications."""
 _MOST_OPENAPI_BYTES = 1024 * 1024
-_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _OWN_IDS = {"mcp"}
 """Those with which the server's own kinds of parts begin."""
 _FILE = re.compile(r"[\w.-]{1,100}\.ya?ml")
@@ -183,7 +182,7 @@ def _loaded(
     with authors_code("reading what it declares"):
         if not (isinstance(target, type) and issubclass(target, Application)):
             raise ClassPathError("is no subclass of Application")
-        application_id = _declared(target, "id", _ID.fullmatch, "lower-case letters, digits and '-', at most 32")
+        application_id = _declared(target, "id", is_name, "lower-case letters, digits and '-', at most 32")
         title = _declared(target, "title", is_title, "a text of at most 100 characters, all of which are seen")
         version = _declared(target, "version", _VERSION.fullmatch, "a text of at most 50 characters without spaces")
         if application_id in _OWN_IDS:

@@ -1,7 +1,7 @@
 """Worker: what an application declares of a process of its own. Pure."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import isfinite
 from typing import Any
@@ -42,10 +42,9 @@ class Worker:
     """The variables of the server's environment that it gets; it has no others."""
 
 
-def rules_of(worker: Worker, is_name: Callable[[object], bool]) -> Mapping[str, bool]:
-    """Each rule in words, and whether the worker keeps it. `is_name` says so of a name."""
+def rules_of(worker: Worker) -> Mapping[str, bool]:
+    """Each rule in words, and whether the worker keeps it; but for its name, of which others know more."""
     return {
-        "a name has lower-case letters, digits and '-', at most 32": is_name(worker.name),
         "class_path has to be like 'module:Name'": type(worker.class_path) is str
         and _CLASS_PATH.fullmatch(worker.class_path) is not None,
         "the arguments have to be a dict of data by name": _are_arguments(worker.arguments),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agentic_backend.extraction.document import Block, BlockKind, Document, DocumentKind, is_caption, table_text
 from agentic_backend.extraction.kinds import Refused
+from agentic_backend.text.fenced_code import fenced
 
 MOST_BLOCKS = 200_000
 LONGEST_TITLE = 500
@@ -98,8 +99,7 @@ class Writer:
     def code(self, text: str, language: str | None = None) -> None:
         text = clean(text).strip("\n")
         if text.strip():
-            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-            start = self._written(f"{fence}{language or ''}\n{text}\n{fence}")
+            start = self._written(fenced(text, language or ""))
             self.blocks.add("code", start, self.length, language=language)
 
     def table(self, rows: Sequence[Sequence[str]], caption: str = "") -> None:

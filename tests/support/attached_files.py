@@ -38,10 +38,11 @@ def a_pdf(*pages: str, stream: bytes | None = None) -> bytes:
         packed = zlib.compress(text, 9)
         head = f"<< /Length {len(packed)} /Filter /FlateDecode >>\nstream\n".encode()
         objects.append(head + packed + b"\nendstream")
-    return _with_table(objects)
+    return pdf_of(objects)
 
 
-def _with_table(objects: list[bytes]) -> bytes:
+def pdf_of(objects: list[bytes], trailer: bytes = b"") -> bytes:
+    """A PDF with these objects, the first one its root, and what else its trailer says."""
     made, places = bytearray(b"%PDF-1.5\n"), []
     for number, content in enumerate(objects, start=1):
         places.append(len(made))
@@ -49,7 +50,7 @@ def _with_table(objects: list[bytes]) -> bytes:
     start = len(made)
     made += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     made += b"".join(b"%010d 00000 n \n" % place for place in places)
-    made += b"trailer\n<< /Root 1 0 R /Size %d >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    made += b"trailer\n<< /Root 1 0 R %b/Size %d >>\nstartxref\n%d\n%%%%EOF\n" % (trailer, len(objects) + 1, start)
     return bytes(made)
 
 

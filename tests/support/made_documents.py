@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape
 
+from tests.support.attached_files import pdf_of
+
 CONTENT_TYPES = (
     '<?xml version="1.0" encoding="UTF-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
     '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
@@ -124,19 +126,11 @@ def a_laid_out_pdf(
             "/Resources << /Font << /F1 3 0 R /F2 4 0 R >> >> >>".encode()
         )
         objects.append(b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed))
-    more = ""
+    more = b""
     if password:
         objects.append(b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <" + b"41" * 32 + b"> /U <" + b"42" * 32 + b"> >>")
-        more = f"/Encrypt {len(objects)} 0 R /ID [<00> <00>] "
-    made, places = bytearray(b"%PDF-1.5\n"), []
-    for number, content in enumerate(objects, start=1):
-        places.append(len(made))
-        made += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    start = len(made)
-    made += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    made += b"".join(b"%010d 00000 n \n" % place for place in places)
-    trailer = f"trailer\n<< /Root 1 0 R {more}/Size {len(objects) + 1} >>\nstartxref\n{start}\n%%EOF\n"
-    return bytes(made + trailer.encode())
+        more = b"/Encrypt %d 0 R /ID [<00> <00>] " % len(objects)
+    return pdf_of(objects, more)
 
 
 def forged_zip(names: int) -> bytes:

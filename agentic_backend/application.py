@@ -61,6 +61,7 @@ from agentic_backend.records.readable_records import Found, RecordPage, Stored
 from agentic_backend.records.records import RecordsOfKind
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
+from agentic_backend.transports.rest.upload import Upload
 from agentic_backend.worker_processes.worker import Worker
 
 __all__ = [
@@ -124,6 +125,7 @@ __all__ = [
     "SessionNotFound",
     "StoreUnavailable",
     "Stored",
+    "Upload",
     "User",
     "Value",
     "Vector",
@@ -148,9 +150,10 @@ class ApplicationSettings(BaseModel):
 class Call:
     """A REST call below `/apps/{id}`, or at the root. Its handler's signature is its contract.
 
-    `user` is who calls, and has to be there; `body`, a Frame, is the JSON body; `query`, a Query, the query string;
-    every other parameter is a part of the path. The handler answers with a Value, or with None, which is 204; one that
-    yields Values streams them as server-sent events. Its name is the operation's id, its docstring the description.
+    `user` is who calls, and has to be there; `body`, a Frame, is the JSON body, or `upload`, an Upload, the file of a
+    multipart body; `query`, a Query, is the query string; every other parameter is a part of the path. The handler
+    answers with a Value, or with None, which is 204; one that yields Values streams them as server-sent events. Its
+    name is the operation's id, its docstring the description.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]

@@ -47,8 +47,8 @@ class CallsBetween:
             raise ApplicationUnavailable(f"The application '{hosted.loaded.title}' is not available.")
         if (found := hosted.operation(operation)) is None:
             raise NotFound(f"The application '{application}' has no operation '{operation}'.")
-        if found.is_generated:
-            raise TypeError(f"the operation {operation!r} streams events, which no other application can be given")
+        if found.is_generated or found.takes_upload:
+            raise TypeError(f"the operation {operation!r} streams events or takes a file, which only clients can do")
         if {*parts} != {*found.path_parameters}:
             raise TypeError(f"the operation {operation!r} needs the parts {', '.join(found.path_parameters) or 'none'}")
         given = {name: value for name, value in query.items() if value is not None}

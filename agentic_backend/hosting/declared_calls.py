@@ -21,6 +21,7 @@ from agentic_backend.protocol.parts import Value
 from agentic_backend.transports.contract.doors import DOORS
 from agentic_backend.transports.rest.operation import APPROVAL, Operation, Streamed
 from agentic_backend.transports.rest.query_string import Query
+from agentic_backend.transports.rest.upload import Upload
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PATH = re.compile(r"(/([a-z0-9][a-z0-9_-]*|\{[a-z][a-z0-9_]*\}))+")
@@ -36,6 +37,9 @@ _TAKEN = ("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0], *(begin for d
 
 OPENAPI = "/openapi.json"
 """Where the server itself has the document of an application's calls, whatever paths these have."""
+
+FILE = "file"
+"""The field of a multipart body that has the file of a call."""
 
 KNOWN_ERRORS = tuple(
     each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, AgenticError)
@@ -106,6 +110,7 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
             call.handler,
             status=call.status,
             answer=_streamed(call),
+            upload=FILE if "upload" in get_type_hints(call.handler) else None,
             headers=(APPROVAL,) if ApprovalRequired in call.errors else (),
             errors=(*call.errors, ApplicationUnavailable),
         )
@@ -161,6 +166,8 @@ def _check_signature(call: Call, operation: Operation) -> None:
         "the handler has no parameter 'user: User': no call forgets who calls": types.get("user") is User,
         "the handler has a parameter 'request'; it is given 'body' and 'query' instead": "request" not in types,
         "the handler's 'body' has to be a subclass of Frame": _is_subclass(types.get("body", Frame), Frame),
+        "the handler's 'upload' has to be an Upload": types.get("upload", Upload) is Upload,
+        "the handler has a body and an upload; a request has one of them": not {"body", "upload"} <= {*types},
         "the handler's 'query' has to be a subclass of Query": _is_subclass(types.get("query", Query), Query),
         "the path and the handler differ in its parts": sorted(parts) == sorted(operation.path_parameters),
         "the parts of the path are texts, 'str'": all(types.get(name) is str for name in parts),

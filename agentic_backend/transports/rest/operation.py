@@ -1,9 +1,9 @@
 """Operation: a REST call, declared once for its route, the checks of its input, and the OpenAPI document.
 
 A handler's signature is its contract. `user`, `body` and `query` are the caller, the JSON body and the query string,
-`request` is the request itself, and every other parameter is a part of the path. A handler that returns a Value is
-answered with its JSON, one that returns None with 204 and no body. The handler's name is the operation's id, its
-docstring the description.
+`upload` is the one file of a multipart body, `request` is the request itself, and every other parameter is a part of
+the path. A handler that returns a Value is answered with its JSON, one that returns None with 204 and no body. The
+handler's name is the operation's id, its docstring the description.
 """
 
 import inspect
@@ -151,7 +151,7 @@ class Operation:
     """Those that it raises beside the ones that any operation may raise."""
     error_form: type[ErrorForm] = ErrorBody
     upload: str | None = None
-    """The name of the one file of a multipart body, which the handler reads itself."""
+    """The name of the one file of a multipart body, which the handler reads itself, or is given as `upload`."""
     refused_as: str | None = None
     """The `call` label of the metric that counts refused input; None: it is not counted."""
     deprecated: Deprecation | None = None
@@ -197,6 +197,11 @@ class Operation:
         return self.types.get("body")
 
     @property
+    def takes_upload(self) -> bool:
+        """Whether the handler is given the file of the body, which is read before."""
+        return "upload" in self.types
+
+    @property
     def query(self) -> type[Query] | None:
         return self.types.get("query")
 
@@ -222,7 +227,7 @@ class Operation:
         errors: list[type[AgenticError]] = [*_ANY, *self.errors]
         if not self.public:
             errors += _AUTHENTICATED
-        if self.body is not None:
+        if self.body is not None or self.takes_upload:
             errors.append(MessageTooLarge)
         if self.path_parameters:
             # Of a part that is empty or has a slash.
@@ -231,4 +236,4 @@ class Operation:
 
     @cached_property
     def path_parameters(self) -> list[str]:
-        return [name for name in self.types if name not in ("user", "request", "body", "query", "return")]
+        return [name for name in self.types if name not in ("user", "request", "body", "upload", "query", "return")]

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from agentic_backend.transports.rest.operation import APPROVAL, Generated, Opera
 from agentic_backend.transports.rest.rest_errors import body_response, json_response
 from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
+from agentic_backend.transports.rest.upload import Upload, read_upload
 from agentic_backend.transports.sse import EventStream
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,12 @@ _SLICE = 65_536
 class OperationCall:
     """Reads the input of a request, calls the operation's handler, and renders what it returns."""
 
-    def __init__(self, operation: Operation, body_bytes: int, kpi: Kpi) -> None:
+    def __init__(self, operation: Operation, body_bytes: int, kpi: Kpi, upload_bytes: int = 0) -> None:
         self._operation = operation
         self._body_bytes = body_bytes
         """The largest body, in bytes."""
+        self._upload_bytes = upload_bytes
+        """The largest file of a body, in bytes."""
         self._kpi = kpi
 
     async def __call__(self, request: Request, user: User | None) -> Response:
@@ -53,15 +56,22 @@ class OperationCall:
         if operation.body is not None:
             with self._counted():
                 data = await body_data(request, self._body_bytes)
-        answered = partial(self._answered, request, user, data)
-        if operation.border is None:
-            return await answered()
-        assert user is not None, "an application's operation is not public"
-        return await operation.border(user, answered)
+        with ExitStack() as uploaded:
+            upload = None
+            if operation.takes_upload:
+                upload = await read_upload(request, operation.upload or "", self._upload_bytes)
+                uploaded.enter_context(upload.file)
+            answered = partial(self._answered, request, user, data, upload)
+            if operation.border is None:
+                return await answered()
+            assert user is not None, "an application's operation is not public"
+            return await operation.border(user, answered)
 
-    async def _answered(self, request: Request, user: User | None, data: bytes) -> Response:
+    async def _answered(self, request: Request, user: User | None, data: bytes, upload: Upload | None) -> Response:
         with self._counted():
             given = self._input(request, user, data)
+        if upload is not None:
+            given["upload"] = upload
         if self._operation.is_generated and request.method == "HEAD":
             # Nobody would read what a handler yields.
             return Response(media_type="text/event-stream")
@@ -129,7 +139,7 @@ class RestCalls:
         self._admins = admins
         self._kpi = kpi
         self._tracing = tracing
-        self._body_bytes = limits.frame_bytes
+        self._body_bytes, self._upload_bytes = limits.frame_bytes, limits.attachment_bytes
         self._tokens = tokens
         self._send_timeout_s = limits.send_timeout_s
         self._at_once = Bulkhead(
@@ -147,7 +157,7 @@ class RestCalls:
         ]
 
     def _endpoint(self, operation: Operation) -> ASGIApp:
-        operation_call = OperationCall(operation, self._body_bytes, self._kpi)
+        operation_call = OperationCall(operation, self._body_bytes, self._kpi, self._upload_bytes)
         if operation.public:
             return _PublicEndpoint(operation_call, operation, self._send_timeout_s)
         call: Call = operation_call

@@ -51,6 +51,7 @@ def _check(kind: Kind[Any]) -> None:
     if (rule := first_broken(rules)) is not None:
         _refuse(kind, rule)
     _check_indexes(kind)
+    _check_group(kind)
     if kind.words is not None:
         _check_words(kind, kind.words)
     if kind.vectors is not None:
@@ -68,6 +69,15 @@ def _check_indexes(kind: Kind[Any]) -> None:
         if type(name) is not str or not _NAME.fullmatch(name):
             _refuse(kind, "the name of an index has lower-case letters, digits and '_', at most 32")
         _check_index(kind, name, index)
+
+
+def _check_group(kind: Kind[Any]) -> None:
+    if kind.group is None:
+        return
+    _check_field(kind, "'group'", kind.group, _is_text, "it is no text")
+    by_group = (index for index in kind.indexes.values() if index.all_owners and index.fields[0] == kind.group)
+    if kind.owner != "user" or not any(by_group):
+        _refuse(kind, "a 'group' needs the owner 'user', and an index over all owners that begins with it")
 
 
 def _check_index(kind: Kind[Any], name: str, index: Index) -> None:

@@ -95,6 +95,9 @@ class Kind(Generic[R]):
     """What is searched by its words, if anything."""
     vectors: Vectors | None = None
     """What is searched by vectors, if anything; it needs `agentic-backend[vectors]`."""
+    group: str | None = None
+    """The field with the group that a record is shared with, if any: its members find it by an index over all owners
+    that begins with this field."""
     append_only: bool = False
     """Whether a record stays as it is: it can't be changed, and goes only with its owner or its time."""
     version: int = 1

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic
+from typing import Any, Generic
 
 from agentic_backend.policy.admin_reads import AdminReads
 from agentic_backend.records.kinds import R
@@ -117,3 +117,18 @@ class OthersRecords(ReadableRecords[R]):
         if self._reader_id is None:
             return
         await AdminReads(self._store).note(self._reader_id, f"records {self._layout.id} {index}", None)
+
+
+class SharedRecords(ReadableRecords[R]):
+    """The records that their owners share with a group, to be read by its members."""
+
+    def __init__(self, store: Store, layout: Layout[R], group: str) -> None:
+        super().__init__(store, layout, None)
+        self._group = group
+
+    async def find(self, index: str | None = None, *values: object, **bounds: Any) -> RecordPage[R]:
+        """As for others, by an index over all owners; its first value, the group, is given already."""
+        declared = None if index is None else self._layout.kind.indexes[index]
+        if declared is None or not declared.all_owners or declared.fields[0] != self._layout.kind.group:
+            raise ValueError("what is shared is found by an index over all owners that begins with the group")
+        return await super().find(index, self._group, *values, **bounds)

@@ -5,10 +5,18 @@ from datetime import datetime
 from typing import Any, Generic
 from uuid import uuid4
 
-from agentic_backend.errors import BadFrame, RecordConflict
+from agentic_backend.auth.user import User
+from agentic_backend.errors import BadFrame, Forbidden, RecordConflict
 from agentic_backend.records.kinds import Kind, R, Vector
 from agentic_backend.records.layout import Layout, OtherOwner
-from agentic_backend.records.readable_records import MOST_PER_PAGE, Found, OthersRecords, ReadableRecords, Stored
+from agentic_backend.records.readable_records import (
+    MOST_PER_PAGE,
+    Found,
+    OthersRecords,
+    ReadableRecords,
+    SharedRecords,
+    Stored,
+)
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.records.search_index import IndexT, SearchQuery
 from agentic_backend.records.word_index import WordQuery
@@ -182,6 +190,14 @@ class RecordsOfKind(Generic[R]):
         """Those that are nobody's."""
         self._require("application")
         return OwnRecords(self._store, self._layout, self._search, "")
+
+    def of_group(self, user: User, group: str) -> SharedRecords[R]:
+        """Those that their owners share with this group. Raises Forbidden if the user is none of its members."""
+        if self._layout.kind.group is None:
+            raise ValueError(f"the kind {self._layout.id} declares no group")
+        if group not in user.groups:
+            raise Forbidden("You are no member of this group.")
+        return SharedRecords(self._store, self._layout, group)
 
     def of_all(self, reader_id: str | None) -> OthersRecords[R]:
         """Those of all owners, for this user to read: each page is noted among the reads that admins see.

@@ -226,6 +226,10 @@ class Odd(Record):
         ([Kind("note", Note, words=Words("stars"))], "'words' can't hold 'stars': it is no text"),
         ([Kind("note", Note, words=Words("text", language="stars"))], "'words' can't hold 'stars': it is no text"),
         ([Kind("note", Odd, words=Words("text", within="list_of"))], "its type is none of an index"),
+        ([Kind("note", Note, group="x")], "'group' has 'x', which the model has not"),
+        ([Kind("note", Note, group="stars")], "'group' can't hold 'stars': it is no text"),
+        ([Kind("note", Note, group="text")], "over all owners that begins with it"),
+        ([Kind("note", Note, group="text", indexes={"by": Index("text")})], "over all owners that begins with it"),
         ([Kind("note", Odd, indexes=["text"])], "'indexes' has to be"),  # type: ignore[arg-type]
         ([Kind("note", Note, vectors=Words("text"))], "'vectors' has to be Vectors"),  # type: ignore[arg-type]
         ([Kind("note", Note, vectors=Vectors())], "'vectors' needs 1 to 10 fields"),

@@ -10,7 +10,8 @@ import pytest
 from pydantic import ConfigDict, Field, SecretStr, model_serializer
 from support.notes import COMMENTS, NOTES, WORDS, Comment, Mood, Note, Word
 
-from agentic_backend.errors import BadFrame, LimitReached, RecordConflict, SessionNotFound
+from agentic_backend.auth.user import User
+from agentic_backend.errors import BadFrame, Forbidden, LimitReached, RecordConflict, SessionNotFound
 from agentic_backend.records.kinds import Index, Kind, Record
 from agentic_backend.records.layout import Layout
 from agentic_backend.records.readable_records import RecordPage
@@ -300,3 +301,31 @@ async def test_a_cursor_tells_nothing_of_whose_the_records_are(anns: OwnRecords[
     cursor = (await records.of(NOTES).of_all("eve").find("topics", "a", limit=1)).next_cursor
     place = urlsafe_b64decode(cursor or "").decode()
     assert b"ann".hex() not in place and b"key".hex() not in place
+
+
+class Shelf(Record):
+    title: str
+    shared_with: str | None = None
+
+
+SHELVES = Kind("shelf", Shelf, group="shared_with", indexes={"shared": Index("shared_with", "title", all_owners=True)})
+
+
+async def test_members_of_a_group_find_what_is_shared_with_it(store: SqliteStore) -> None:
+    shelves = Records(store, [Layout("library", SHELVES)]).of(SHELVES)
+    anns, bob, eve = shelves.of_user("ann"), User("bob", "Bob", groups=frozenset({"staff"})), User("eve", "Eve")
+    await anns.add(Shelf(title="hers"))
+    shared = await anns.add(Shelf(title="theirs", shared_with="staff"))
+    await anns.add(Shelf(title="others", shared_with="staff2"))
+    for_staff = shelves.of_group(bob, "staff")
+    found = (await for_staff.find("shared")).records
+    assert [(each.user_id, each.value.title) for each in found] == [("ann", "theirs")]
+    assert [each.key for each in (await for_staff.find("shared", "theirs")).records] == [shared.key]
+    with pytest.raises(Forbidden):
+        shelves.of_group(eve, "staff")
+    with pytest.raises(ValueError, match="begins with the group"):
+        await for_staff.find()
+    # The owner has written it, so it is no read that admins look at.
+    assert not (await store.trail(TrailQuery(AdminReadRecord))).records
+    await anns.change(shared, Shelf(title="theirs"))
+    assert not (await for_staff.find("shared")).records

@@ -131,7 +131,7 @@ async def open_app(
         await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
         parts, authenticator = await _open_parts(
-            stack, settings, agents, models, store, kpi, policies, modules, host.instances, drain, peers
+            stack, settings, agents, models, store, kpi, policies, modules, host, drain, peers
         )
         sessions = wire_sessions(parts)
         # Only one server uses a SQLite file, so all instances on it are known.
@@ -169,7 +169,7 @@ async def _open_parts(
     kpi: Kpi,
     policies: Policies,
     specs: Sequence[ModuleSpec],
-    applications: Mapping[str, object],
+    host: ApplicationHost,
     drain: Drain,
     peers: Peers | None,
 ) -> tuple[ServerParts, Authenticator]:
@@ -191,7 +191,7 @@ async def _open_parts(
     await modules.start(specs, module_services(models, ledger))
     authenticator = await stack.enter_async_context(_authenticator(settings.auth, kpi))
     tokens = await stack.enter_async_context(aclosing(TokenCache(authenticator.refresh)))
-    factory = await _open_factory(stack, settings, models, authenticator, store, kpi, policies)
+    factory = await _open_factory(stack, settings, models, authenticator, store, kpi, policies, host)
     broadcast = await stack.enter_async_context(await _broadcast(settings.broadcast.url, peers, instance.id, kpi))
     turns, load = StreamTurns(), loop_load()
     backlog = Backlog(
@@ -215,7 +215,7 @@ async def _open_parts(
         tracing=tracing,
         turns=turns,
         documents=Documents(),
-        applications=applications,
+        applications=host.instances,
     )
     return parts, authenticator
 
@@ -247,6 +247,7 @@ async def _open_factory(
     store: Store,
     kpi: Kpi,
     policies: Policies,
+    host: ApplicationHost,
 ) -> AgentFactory:
     def describe(kind: str, scope_id: str) -> Mapping[str, Any]:
         entry = policies.entry(kind, scope_id)
@@ -265,6 +266,7 @@ async def _open_factory(
         mcp_servers=settings.mcp_servers,
         apis=settings.apis,
         shared_mcp_sessions=shared_mcp_sessions,
+        middleware=host.middleware,
         mcp_server_up=kpi.dependencies.mcp_server_up,
     )
     return await stack.enter_async_context(aclosing(AgentFactory(services, kpi, settings.agents)))

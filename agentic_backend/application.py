@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, BinaryIO, ClassVar, Literal, TypeVar, cast
 
+from langchain.agents.middleware import AgentMiddleware
 from pydantic import BaseModel, ConfigDict
 
 from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
@@ -184,8 +185,8 @@ class Hook:
     point: Point
     work: Callable[[HookContext], Awaitable[HookResult]]
     _: KW_ONLY
-    all_agents: bool = False
-    """Whether it is called for all agents, or only for those that the application ships."""
+    agents: Literal["shipped", "tuned", "all"] = "shipped"
+    """For which it is called: those that the application ships, those whose entries speak to it, or all."""
     timeout_s: float = 5
     """How long it may take, in seconds, at most 60."""
     on_failure: Literal["continue", "block"] = "continue"
@@ -302,6 +303,10 @@ class Application:
 
     def hooks(self) -> Sequence[Hook]:
         """What it does at points of sessions and exchanges."""
+        return ()
+
+    def middleware(self) -> Sequence[AgentMiddleware[Any, Any, Any]]:
+        """LangChain's middleware of its own, for the agents whose entries speak to it. All runs share it."""
         return ()
 
     def chores(self) -> Sequence[Chore]:
@@ -445,6 +450,13 @@ class Application:
         Raises AttachmentNotFound, also for another user's, and MessageTooLarge.
         """
         return await self._services().read_attachment(user, attachment_id)
+
+    def user_of_run(self) -> User:
+        """The user for whom the caller runs: a tool, a node or the middleware of an agent.
+
+        Their roles and groups are those with which they have asked. Raises LookupError outside of a run.
+        """
+        return self._services().user_of_run()
 
     def tuning_of(self, agent_id: str) -> Any:
         """What the entry of this agent says to it now, a `Tuning`; the defaults where it says nothing.

@@ -172,6 +172,17 @@ class ApplicationServices:
             raise MessageTooLarge(f"The attachment has more than {_BOUNDS.bytes:,} bytes.")
         return b"".join([piece async for piece in self._store.attachment_content(attachment_id)])
 
+    def user_of_run(self) -> User:
+        """See Application.user_of_run. Raises LookupError."""
+        record = current_context().record
+        if record is None:
+            raise LookupError("There is no user: this code runs outside of an exchange.")
+        asked = record.policy
+        if asked is None:
+            return User(record.user_id, record.user_id)
+        roles, groups = frozenset(asked.roles), frozenset(asked.groups)
+        return User(record.user_id, asked.name, roles, groups=groups, scope=dict(asked.scope))
+
     def measure(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """See Application.measure. Raises LookupError and ValueError."""
         measured = self._metrics.get(name)

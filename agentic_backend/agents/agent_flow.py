@@ -79,6 +79,8 @@ class AgentServices:
     # The HTTP APIs of the settings, by id, and what describes them.
     apis: Mapping[str, ApiSettings] = field(default_factory=dict)
     api_documents: ApiDocuments = field(default_factory=ApiDocuments)
+    middleware: Mapping[str, Sequence[AgentMiddleware[Any, Any, Any]]] = field(default_factory=dict)
+    """That of applications, by their ids."""
     state_types: Sequence[str] = ()
     """Further types that the stored state of a graph may hold: classes, or modules with all their classes."""
     mcp_server_up: Callable[[str, bool], None] = lambda server_id, up: None
@@ -162,6 +164,14 @@ class AgentFlow:
         """
         self.takes_run_prompt = True
         return RunPrompt(self.settings.id, self.system_prompt)
+
+    def application_middleware(self) -> list[AgentMiddleware[Any, Any, Any]]:
+        """The middleware of the applications that the catalog entry speaks to in its `tuning`.
+
+        Put it after `prompt_middleware()` in create_agent(middleware=[…]).
+        """
+        named = self.tuning.of_applications
+        return [each for key in named for each in self.services.middleware.get(key, ())]
 
     async def async_init(self) -> None:
         """Open the agent's resources and build its graph. Runs once, before the first exchange."""

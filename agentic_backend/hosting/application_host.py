@@ -47,6 +47,8 @@ class ApplicationHost:
         self._search = RecordSearch(store, PartitionCache(most_bytes=limits.search_bytes))
         self._hosted = [HostedApplication(loaded, store, kpi, streams) for loaded in applications.loaded]
         self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, limits.frame_bytes, kpi)
+        self.middleware = applications.middleware
+        """That of all, by the ids of the applications."""
         self._starts: list[asyncio.Task[None]] = []
         self.instances: dict[str, object] = {}
         """Those that serve now, by the class paths of their classes."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from langchain.agents.middleware import AgentMiddleware
+
 from agentic_backend.agents.code.class_path import ClassPathError
 from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.application import Chore, Hook
@@ -12,7 +14,7 @@ from agentic_backend.hosting.declared_calls import is_async_method, is_number, l
 from agentic_backend.policy.hook_context import Point
 from agentic_backend.worker_processes.worker import LONGEST_CALL_S, Worker, is_time, rules_of
 
-_MOST, _MOST_WORKERS = 50, 8
+_MOST, _MOST_WORKERS, _MOST_MIDDLEWARE = 50, 8, 10
 _LONGEST_HOOK_S, _LONGEST_CHORE_S, _LONGEST_REST_S = 60, 50, 86_400
 
 Work = TypeVar("Work", Hook, Chore)
@@ -25,7 +27,7 @@ class DeclaredHook:
     name: str
     point: Point
     work: Callable[..., Any]
-    all_agents: bool
+    agents: Literal["shipped", "tuned", "all"]
     timeout_s: float
     on_failure: Literal["continue", "block"]
     priority: int
@@ -50,6 +52,8 @@ def declared_hooks(application_id: str, hooks: object) -> list[DeclaredHook]:
             f"timeout_s has to be more than 0 and at most {_LONGEST_HOOK_S}": is_time(hook.timeout_s, _LONGEST_HOOK_S),
             "on_failure has to be 'continue' or 'block'": type(hook.on_failure) is str
             and hook.on_failure in ("continue", "block"),
+            "agents has to be 'shipped', 'tuned' or 'all'": type(hook.agents) is str
+            and hook.agents in ("shipped", "tuned", "all"),
             "the priority has to be from 1 to 99": type(hook.priority) is int and 1 <= hook.priority <= 99,
         }
         _keep("hook", hook, rules)
@@ -59,7 +63,7 @@ def declared_hooks(application_id: str, hooks: object) -> list[DeclaredHook]:
                 name,
                 hook.point,
                 hook.work,
-                bool(hook.all_agents),
+                hook.agents,
                 float(hook.timeout_s),
                 hook.on_failure,
                 hook.priority,
@@ -67,6 +71,20 @@ def declared_hooks(application_id: str, hooks: object) -> list[DeclaredHook]:
         )
     _require_own_names("hook", [each.name for each in declared])
     return declared
+
+
+def declared_middleware(middleware: object, is_tuned: bool) -> Sequence[AgentMiddleware[Any, Any, Any]]:
+    """What `Application.middleware` has answered. Raises ClassPathError."""
+    found: list[Any] = list(middleware) if isinstance(middleware, list | tuple) else [middleware]
+    if len(found) > _MOST_MIDDLEWARE or not all(isinstance(each, AgentMiddleware) for each in found):
+        raise ClassPathError(
+            f"'middleware' has to answer a list of at most {_MOST_MIDDLEWARE} of class AgentMiddleware"
+        )
+    if found and not is_tuned:
+        raise ClassPathError("'middleware' is for agents whose entries speak to the application: it needs a 'Tuning'")
+    if len({each.name for each in found}) < len(found):
+        raise ClassPathError("two of its 'middleware' have the same name")
+    return found
 
 
 def declared_chores(application_id: str, chores: object) -> list[DeclaredChore]:

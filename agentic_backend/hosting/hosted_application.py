@@ -13,6 +13,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
+from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.application_services import ApplicationServices
 from agentic_backend.auth.user import User
@@ -165,11 +166,9 @@ class HostedApplication:
 
     def modules(self) -> list[ModuleSpec]:
         """Its hooks, as modules that are called like the others."""
-        agents = tuple(self.loaded.agents)
-        # Without agents of its own, an entry would be for all.
-        return [self._module(hook, agents) for hook in self.loaded.hooks if hook.all_agents or agents]
+        return [self._module(hook) for hook in self.loaded.hooks]
 
-    def _module(self, hook: DeclaredHook, agents: tuple[str, ...]) -> ModuleSpec:
+    def _module(self, hook: DeclaredHook) -> ModuleSpec:
         # Its name has a colon, as that of no module has.
         entry = ModuleEntry.model_construct(
             name=hook.name,
@@ -178,9 +177,14 @@ class HostedApplication:
             priority=hook.priority,
             timeout_s=hook.timeout_s,
             on_failure=hook.on_failure,
-            agents=() if hook.all_agents else agents,
         )
-        return ModuleSpec(entry, partial(_HookModule, self, hook), ModuleSettings(), frozenset({hook.point}))
+        points, is_for = frozenset({hook.point}), partial(self._is_for, hook)
+        return ModuleSpec(entry, partial(_HookModule, self, hook), ModuleSettings(), points, is_for)
+
+    def _is_for(self, hook: DeclaredHook, agent: AgentSettings) -> bool:
+        if hook.agents == "tuned":
+            return self.loaded.id in agent.tuning.of_applications
+        return hook.agents == "all" or agent.id in self.loaded.agents
 
     async def _open_records(self) -> bool:
         """Whether its records are as it declares them, however long that takes."""

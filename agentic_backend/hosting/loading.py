@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from langchain.agents.middleware import AgentMiddleware
 from pydantic import ValidationError
 
 from agentic_backend.agents.catalog.catalog import AgentTuning, ApplicationKeys
@@ -37,6 +38,7 @@ from agentic_backend.hosting.declared_work import (
     declared_chores,
     declared_embedder,
     declared_hooks,
+    declared_middleware,
     declared_workers,
 )
 from agentic_backend.records.layout import Layout
@@ -72,6 +74,8 @@ class LoadedApplication:
     agents: Sequence[str]
     """The ids of its agents."""
     hooks: Sequence[DeclaredHook]
+    middleware: Sequence[AgentMiddleware[Any, Any, Any]]
+    """For the agents whose entries speak to it."""
     chores: Sequence[DeclaredChore]
     layouts: Sequence[Layout[Any]]
     """The layouts of its records."""
@@ -103,6 +107,11 @@ class Applications:
         """The keys that they have in the `tuning` of agents."""
         models = {each.id: each.tuning for each in self.loaded if each.tuning is not None}
         return ApplicationKeys(models, are_all=not self.refused)
+
+    @property
+    def middleware(self) -> dict[str, Sequence[AgentMiddleware[Any, Any, Any]]]:
+        """Their middleware, by their ids, for the agents whose entries speak to them."""
+        return {each.id: each.middleware for each in self.loaded if each.middleware}
 
 
 NO_APPLICATIONS = Applications()
@@ -212,6 +221,7 @@ def _loaded(
             catalog=catalog,
             agents=_agents_of(catalog),
             hooks=declared_hooks(application_id, hooks),
+            middleware=declared_middleware(application.middleware(), target.Tuning is not None),
             chores=declared_chores(application_id, chores),
             layouts=declared_records(application_id, target.records),
             metrics=declared_metrics(target.metrics),

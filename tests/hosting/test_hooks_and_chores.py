@@ -45,7 +45,7 @@ async def test_hooks_see_sessions_and_exchanges_and_change_what_they_may(tmp_pat
 
 
 async def test_hooks_are_for_its_own_agents_unless_they_say_otherwise(tmp_path: Path) -> None:
-    async with served(tmp_path, all_agents=False) as server:
+    async with served(tmp_path, agents="shipped") as server:
         assert await asked(server) == ("ok", "echo: hello")
         assert serving().seen == []
 

@@ -78,7 +78,7 @@ class Judging(Application):
         ]
 
     def hooks(self) -> Sequence[Hook]:
-        return [Hook(Point.BEFORE_AI, self.before, all_agents=True)]
+        return [Hook(Point.BEFORE_AI, self.before, agents="all")]
 
     async def judge(self, user: User, body: Text) -> Verdict:
         self.measure(JUDGED, word=body.text.split(" ")[0])

@@ -87,7 +87,7 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
             "aclose",
         ),
         "Call": ("method", "path", "handler", "status", "errors", "roles", "timeout_s"),
-        "Hook": ("point", "work", "all_agents", "timeout_s", "on_failure", "priority"),
+        "Hook": ("point", "work", "agents", "timeout_s", "on_failure", "priority"),
         "Chore": ("work", "every_s", "timeout_s"),
     },
     "agentic_backend.mcp.mcp_runtime": {"MCPRuntime": ("init", "get_tools", "aclose")},

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from agentic_backend.application import (
     CONTINUE,
@@ -29,7 +29,7 @@ class Watching(Application):
     made: ClassVar[list["Watching"]] = []
 
     class Settings(ApplicationSettings):
-        all_agents: bool = True
+        agents: Literal["shipped", "all"] = "all"
         act: str = ""
 
     def __init__(self, settings: Any) -> None:
@@ -39,11 +39,11 @@ class Watching(Application):
         self.made.append(self)
 
     def hooks(self) -> Sequence[Hook]:
-        every = self.settings.all_agents
+        every = self.settings.agents
         return [
-            Hook(Point.SESSION_START, self.opened, all_agents=every),
-            Hook(Point.BEFORE_AI, self.asked, all_agents=every, timeout_s=0.2, on_failure="block"),
-            Hook(Point.AFTER_AI, self.answered, all_agents=every, timeout_s=0.2),
+            Hook(Point.SESSION_START, self.opened, agents=every),
+            Hook(Point.BEFORE_AI, self.asked, agents=every, timeout_s=0.2, on_failure="block"),
+            Hook(Point.AFTER_AI, self.answered, agents=every, timeout_s=0.2),
         ]
 
     def chores(self) -> Sequence[Chore]:

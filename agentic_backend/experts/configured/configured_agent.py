@@ -34,7 +34,8 @@ class ConfiguredAgent(AgentFlow):
         tools += await self._mcp_tools()
         self._require_distinct(tools)
         output = self._output()
-        middleware = [ToolErrors(), *self.approval_middleware(), self.prompt_middleware(), *self._middleware()]
+        middleware = [ToolErrors(), *self.approval_middleware(), self.prompt_middleware()]
+        middleware += [*self.application_middleware(), *self._middleware()]
         self._graph = create_agent(
             self.chat_model(),
             tools=tools,

@@ -124,7 +124,7 @@ class ModuleSupervisor:
             return None
         switched = switches or {}
         applying = [
-            module for module in self._modules if switched.get(module.name, module.spec.entry.applies_to(subject.agent))
+            module for module in self._modules if switched.get(module.name, module.spec.applies_to(subject.agent))
         ]
         if not applying:
             return None

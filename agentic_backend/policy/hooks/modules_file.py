@@ -82,6 +82,12 @@ class ModuleSpec:
     """Makes the module of its settings and its services."""
     settings: BaseModel = field(repr=False)
     points: frozenset[Point]
+    is_for: Callable[[AgentSettings], bool] | None = None
+    """Of an application's, whether it is used with an agent; None: as the entry says."""
+
+    def applies_to(self, agent: AgentSettings) -> bool:
+        """Whether it is used with `agent` where no policy says otherwise."""
+        return self.entry.applies_to(agent) if self.is_for is None else self.is_for(agent)
 
 
 def module_names(path: Path | None) -> list[str]:

@@ -1,0 +1,1 @@
+"""Applications that come with the server; each stands on `agentic_backend.application` alone."""

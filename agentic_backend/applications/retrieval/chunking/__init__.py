@@ -1,0 +1,1 @@
+"""How a document is cut into chunks, by the kinds of its blocks. Pure."""

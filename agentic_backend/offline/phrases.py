@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, ToolCall
 
 from agentic_backend.offline.calls import CallRequest, clause_pattern, delegated, requested_calls
 from agentic_backend.offline.conversation import Conversation, Memory, describe_results, excerpt, summary_of, title_of
+from agentic_backend.offline.quotes import quoted
 
 TITLE_PROMPT_START = "You name conversations."
 SUMMARY_PROMPT_START = "You summarise conversations."
@@ -203,6 +204,8 @@ _INTRODUCTION = "I am the offline model: I need no key and no network, and I kno
 
 
 def _unknown(talk: Conversation) -> Plan:
+    if (answer := quoted(talk.messages, talk.text)) is not None:
+        return Plan(answer)
     said = excerpt(talk.text.strip(), _QUOTE)
     if talk.rest is not None:
         return Plan(f'{_INTRODUCTION} I have thought about "{said}", and know no more than before.')

@@ -12,7 +12,7 @@ from langchain.agents.middleware import AgentMiddleware
 from pydantic import BaseModel, ConfigDict
 
 from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
-from agentic_backend.agents.parts import PartKind, V
+from agentic_backend.agents.parts import LinkPart, PartKind, V, emit_parts
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
@@ -59,7 +59,7 @@ from agentic_backend.protocol.parts import Value, absent
 from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.records.kinds import Index, Kind, R, Record, Vector, Vectors, Words
 from agentic_backend.records.readable_records import Found, RecordPage, Stored
-from agentic_backend.records.records import RecordsOfKind
+from agentic_backend.records.records import OwnRecords, RecordsOfKind
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 from agentic_backend.transports.rest.upload import Upload
@@ -68,6 +68,7 @@ from agentic_backend.worker_processes.worker import Worker
 __all__ = [
     "CONTINUE",
     "AgentUnavailable",
+    "AgenticError",
     "Application",
     "ApplicationSettings",
     "ApplicationUnavailable",
@@ -99,6 +100,7 @@ __all__ = [
     "Kind",
     "LimitReached",
     "Line",
+    "LinkPart",
     "MessageTooLarge",
     "Metric",
     "ModelError",
@@ -109,6 +111,7 @@ __all__ = [
     "Modifications",
     "NotFound",
     "Overloaded",
+    "OwnRecords",
     "Page",
     "PageSize",
     "Panel",
@@ -138,6 +141,7 @@ __all__ = [
     "application_of",
     "blocked",
     "current_context",
+    "emit_parts",
 ]
 
 

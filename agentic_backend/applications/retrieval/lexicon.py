@@ -233,7 +233,8 @@ ANCHORS = {
             "weekday",
             "monday mondays montag montags lundi|tuesday tuesdays dienstag dienstags mardi|wednesday"
             " wednesdays mittwoch mittwochs mercredi|thursday thursdays donnerstag donnerstags jeudi|friday fridays"
-            " freitag freitags vendredi|saturday saturdays samstag samstags sonnabend samedi|sunday sundays sonntag sonntags dimanche"
+            " freitag freitags vendredi|saturday saturdays samstag samstags sonnabend samedi"
+            "|sunday sundays sonntag sonntags dimanche"
             " dimanches",
         ),
         ("season", "spring fruhjahr fruhling printemps|summer sommer ete|autumn herbst automne|winter hiver"),

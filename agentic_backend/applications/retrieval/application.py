@@ -1,0 +1,305 @@
+"""Retrieval: the application that answers from people's documents."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from langchain.agents.middleware import AgentMiddleware
+
+from agentic_backend.application import (
+    Application,
+    ApplicationSettings,
+    BadFrame,
+    Call,
+    Chore,
+    Command,
+    Forbidden,
+    Hook,
+    Kind,
+    LimitReached,
+    NotFound,
+    Point,
+    RecordConflict,
+    SessionNotFound,
+    Upload,
+    User,
+    Worker,
+    WorkerEmbedder,
+)
+from agentic_backend.applications.retrieval.answering import AnswersFromDocuments, DocumentTuning
+from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.ingestion import Ingestion
+from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, TURNS, Attached
+from agentic_backend.applications.retrieval.retriever import Retriever
+from agentic_backend.applications.retrieval.views import (
+    AttachedCollections,
+    ChangedCollection,
+    Collections,
+    CollectionView,
+    DocumentPage,
+    DocumentText,
+    DocumentView,
+    Named,
+    NewCollection,
+    Page,
+    Passages,
+    PassageView,
+    Sought,
+    Span,
+    TurnView,
+    collection_view,
+    document_view,
+)
+
+
+class Retrieval(Application):
+    """Collections of documents, and answers from them."""
+
+    id = "retrieval"
+    title = "Documents"
+    version = "0.1.0"
+    Tuning = DocumentTuning
+    records: ClassVar[Sequence[Kind[Any]]] = KINDS
+
+    class Settings(ApplicationSettings):
+        embeddings: bool = True
+        """Whether documents are embedded, by a model that runs beside the server."""
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__(settings)
+        declared = self.embedder()
+        model = None if declared is None else declared.model
+        self.library = Library(self)
+        self.documents = Documents(self)
+        self.retriever = Retriever(self, self.library, self.documents, model)
+        self.ingestion = Ingestion(self, self.library, self.documents, model)
+        self._answers = AnswersFromDocuments(self)
+        self._ingesting: asyncio.Task[None] | None = None
+
+    def workers(self) -> Sequence[Worker]:
+        return ()
+
+    def embedder(self) -> WorkerEmbedder | None:
+        return None
+
+    def middleware(self) -> Sequence[AgentMiddleware[Any, Any, Any]]:
+        return [self._answers]
+
+    def hooks(self) -> Sequence[Hook]:
+        return [Hook(Point.AFTER_AI, self._answers.look_at, agents="tuned")]
+
+    def chores(self) -> Sequence[Chore]:
+        return [Chore(self.find_work, every_s=60)]
+
+    def commands(self) -> Sequence[Command]:
+        return [Command(self.ingest)]
+
+    def calls(self) -> Sequence[Call]:
+        one = "/collections/{collection}"
+        return [
+            Call("POST", "/collections", self.add_collection, status=201, errors=[Forbidden, LimitReached]),
+            Call("GET", "/collections", self.list_collections),
+            Call("PUT", one, self.change_collection, errors=[NotFound, Forbidden, RecordConflict]),
+            Call("DELETE", one, self.remove_collection, errors=[NotFound, RecordConflict]),
+            Call(
+                "POST",
+                f"{one}/documents",
+                self.put_document,
+                status=202,
+                errors=[NotFound, LimitReached, RecordConflict],
+                timeout_s=300,
+            ),
+            Call("GET", f"{one}/documents", self.list_documents, errors=[NotFound]),
+            Call("GET", f"{one}/documents/{{document}}", self.get_document, errors=[NotFound]),
+            Call("DELETE", f"{one}/documents/{{document}}", self.remove_document, errors=[NotFound, RecordConflict]),
+            Call("GET", f"{one}/documents/{{document}}/text", self.get_text, errors=[NotFound]),
+            Call("GET", f"{one}/search", self.search, errors=[NotFound]),
+            Call("PUT", "/sessions/{session}/collections", self.attach, errors=[SessionNotFound, NotFound]),
+            Call("GET", "/sessions/{session}/collections", self.list_attached, errors=[SessionNotFound]),
+            Call("GET", "/sessions/{session}/turn", self.get_turn, errors=[SessionNotFound, NotFound]),
+        ]
+
+    async def start(self) -> None:
+        self._ingesting = asyncio.create_task(self.ingestion.run())
+        await self.ingestion.find_outdated()
+        await self.ingestion.find_work()
+
+    async def aclose(self) -> None:
+        if self._ingesting is not None:
+            self._ingesting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._ingesting
+
+    async def find_work(self) -> None:
+        """Find documents that no instance works on, such as those of one that was killed."""
+        await self.ingestion.find_work()
+
+    async def add_collection(self, user: User, body: NewCollection) -> CollectionView:
+        """Make a collection."""
+        _require_member(user, body.shared_with)
+        return collection_view(user, await self.library.add(user, body.title, body.shared_with))
+
+    async def list_collections(self, user: User) -> Collections:
+        """The collections that the user may read."""
+        return Collections(collections=[collection_view(user, each) for each in await self.library.readable(user)])
+
+    async def change_collection(self, user: User, collection: str, body: ChangedCollection) -> CollectionView:
+        """Give a collection another title, share it with another group, or with none."""
+        own = await self.library.own(user, collection)
+        if body.shared_with != own.value.shared_with:
+            _require_member(user, body.shared_with)
+        return collection_view(user, await self.library.change(own, body.title, body.shared_with))
+
+    async def remove_collection(self, user: User, collection: str) -> None:
+        """Remove a collection with all its documents: from now on nothing of them is found."""
+        own = await self.library.own(user, collection)
+        await self.library.remove(own)
+        await self.ingestion.remove_documents(own)
+
+    async def put_document(self, user: User, collection: str, upload: Upload, query: Named) -> DocumentView:
+        """Put a file into a collection, in the place of one with this name. It is read and embedded afterwards."""
+        own = await self.library.own(user, collection)
+        name = _name_of(query.name or upload.name)
+        stored, is_new = await self.documents.put(own, name, upload.file)
+        if is_new:
+            self.ingestion.add(user.id, stored.key)
+        return document_view(stored)
+
+    async def list_documents(self, user: User, collection: str, query: Page) -> DocumentPage:
+        """A page of a collection's documents."""
+        found = await self.library.get(user, collection)
+        page = await self.documents.of_collection(found, query.limit, query.cursor)
+        there = [document_view(each) for each in page.records if each.value.state != "removing"]
+        return DocumentPage(documents=there, next_cursor=page.next_cursor)
+
+    async def get_document(self, user: User, collection: str, document: str) -> DocumentView:
+        """A document of a collection."""
+        return document_view(await self._document(await self.library.get(user, collection), document))
+
+    async def remove_document(self, user: User, collection: str, document: str) -> None:
+        """Remove a document: from now on nothing of it is found."""
+        found = await self._document(await self.library.own(user, collection), document)
+        await self.documents.remove(found)
+        self.ingestion.add(user.id, found.key)
+
+    async def get_text(self, user: User, collection: str, document: str, query: Span) -> DocumentText:
+        """A piece of what was read of a document, of up to 100,000 characters."""
+        found = await self.library.get(user, collection)
+        stored = await self._document(found, document)
+        text = await self.documents.text(stored)
+        start = min(query.start, len(text))
+        end = min(max(query.end, start), start + 100_000, len(text))
+        # What was read before this was theirs to read.
+        if found.key not in await self.library.may_read(user, [found]):
+            raise NotFound("There is no such collection.")
+        name = stored.value.name
+        return DocumentText(name=name, text=text[start:end], start=start, end=end, characters=len(text))
+
+    async def search(self, user: User, collection: str, query: Sought) -> Passages:
+        """The passages of a collection that fit a question best."""
+        found = await self.retriever.retrieve(user, query.q, [await self.library.get(user, collection)])
+        passages = [
+            PassageView(
+                document=each.document,
+                name=each.name,
+                collection=each.collection,
+                path=list(each.path),
+                page=each.page,
+                start=each.start,
+                end=each.end,
+                text=each.text,
+                score=each.score,
+                ranks=dict(each.ranks),
+            )
+            for each in found.passages[: query.limit]
+        ]
+        failed = {name: way.failed for name, way in found.ways.items() if way.failed is not None}
+        return Passages(passages=passages, failed=failed)
+
+    async def attach(self, user: User, session: str, body: AttachedCollections) -> Collections:
+        """Let a conversation ask these collections, beside those of its agent, and no others that were attached."""
+        for each in body.collections:
+            await self.library.get(user, each)
+        own = self.records_of(ATTACHED).of_session(user.id, session)
+        attached = Attached(collections=tuple(dict.fromkeys(body.collections)))
+        before = await own.get("attached")
+        await (own.add(attached, "attached") if before is None else own.change(before, attached))
+        return await self.list_attached(user, session)
+
+    async def list_attached(self, user: User, session: str) -> Collections:
+        """The collections that a conversation asks, as far as the user may read them now."""
+        found = await self._attached(user, session)
+        return Collections(collections=[collection_view(user, each) for each in found])
+
+    async def get_turn(self, user: User, session: str) -> TurnView:
+        """What was done for the last answer of a conversation that asks documents."""
+        found = await self.records_of(TURNS).of_session(user.id, session).get("latest")
+        if found is None:
+            raise NotFound("No documents were asked in this conversation.")
+        return TurnView(exchange_id=found.value.exchange_id, query=found.value.query, told=found.value.told)
+
+    async def asked_collections(
+        self, user: User, session_id: str | None, tuning: DocumentTuning
+    ) -> list[StoredCollection]:
+        """Those that an agent asks for this user: those that its entry names, and those of the conversation."""
+        attached = [] if session_id is None else await self._attached(user, session_id)
+        if not tuning.collections:
+            return attached
+        readable = await self.library.readable(user)
+        if tuning.collections != "all":
+            named = set(tuning.collections)
+            readable = [each for each in readable if {each.key, each.value.title} & named]
+        return list({each.key: each for each in (*readable, *attached)}.values())
+
+    async def ingest(self, directory: Path, *, collection: str, user: str) -> None:
+        """Put the files of a folder into a user's collection, which is made if there is none with this title.
+
+        What is there already is left; it goes on where it stopped. Links that lead out of the folder are left out.
+        """
+        person = User(user, user)
+        own = [each for each in await self.library.readable(person) if each.value.title == collection]
+        into = own[0] if own else await self.library.add(person, collection, None)
+        files = await asyncio.to_thread(lambda: list(_files_in(directory)))
+        for number, (name, path) in enumerate(files, start=1):
+            with path.open("rb") as file:
+                _, is_new = await self.documents.put(into, name, file)
+            print(f"{number}/{len(files)} {'put' if is_new else 'there'} {name}")
+        await self.ingestion.find_work()
+
+    async def _attached(self, user: User, session_id: str) -> list[StoredCollection]:
+        found = await self.records_of(ATTACHED).of_session(user.id, session_id).get("attached")
+        attached = []
+        for each in found.value.collections if found is not None else ():
+            with suppress(NotFound):
+                attached.append(await self.library.get(user, each))
+        return attached
+
+    async def _document(self, collection: StoredCollection, key: str) -> StoredDocument:
+        found = await self.documents.get(collection.user_id or "", key)
+        if found is None or found.value.collection != collection.key or found.value.state == "removing":
+            raise NotFound("There is no such document.")
+        return found
+
+
+def _require_member(user: User, group: str | None) -> None:
+    if group is not None and group not in user.groups:
+        raise Forbidden("A collection is shared with a group that you are in.")
+
+
+def _name_of(name: str) -> str:
+    """The name of a document: a path without `..`, as the file's sender has it. Raises BadFrame."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
+    if not parts or ".." in parts:
+        raise BadFrame("name: expected the path of a file below the collection")
+    return "/".join(parts)[:500]
+
+
+def _files_in(directory: Path) -> Iterable[tuple[str, Path]]:
+    """The files below a folder, with their paths within it."""
+    root = directory.resolve(strict=True)
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and path.resolve().is_relative_to(root):
+            yield path.relative_to(root).as_posix(), path

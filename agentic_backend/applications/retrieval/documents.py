@@ -1,0 +1,224 @@
+"""Documents: the files of collections, with what is stored of their contents and texts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from hashlib import sha256
+from typing import BinaryIO, TypeVar
+
+from agentic_backend.application import (
+    Application,
+    Kind,
+    OwnRecords,
+    RecordConflict,
+    RecordPage,
+    RecordWrite,
+    Stored,
+)
+from agentic_backend.applications.retrieval.library import StoredCollection
+from agentic_backend.applications.retrieval.records import (
+    CHUNKS,
+    CONTENTS,
+    DOCUMENTS,
+    PIECE_BYTES,
+    TEXTS,
+    DocumentState,
+    Piece,
+    SourceFile,
+    StoredChunk,
+)
+
+StoredDocument = Stored[SourceFile]
+Part = TypeVar("Part", Piece, StoredChunk)
+
+_WRITTEN_AT_ONCE, _REMOVED_AT_ONCE = 8, 100
+_TRIES = 5
+_TAKEN = ("waiting", "replacing", "ready")
+"""States of documents whose content has come whole."""
+
+
+class Documents:
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def put(self, collection: StoredCollection, name: str, file: BinaryIO) -> tuple[StoredDocument, bool]:
+        """Put a file into the collection, in the place of one with this name; whether its content is a new one.
+
+        Nothing is done for one that is there already. Raises LimitReached, and RecordConflict if somebody else puts it.
+        """
+        owner = collection.user_id or ""
+        size, digest = await asyncio.to_thread(_measured, file)
+        key = key_of(collection.key, name)
+        before = await self._of(owner).get(key)
+        if before is not None and before.value.sha256 == digest and before.value.state in _TAKEN:
+            return before, False
+        edition = 1 if before is None else max(before.value.edition, before.value.next_edition) + 1
+        receiving = SourceFile(
+            collection=collection.key,
+            name=name,
+            sha256=digest,
+            size=size,
+            state="receiving",
+            edition=0 if before is None else before.value.edition,
+            next_edition=edition,
+        )
+        if before is None:
+            stored = await self._of(owner).add(receiving, key)
+        else:
+            kept = before.value.model_copy(update={"sha256": digest, "size": size, "state": "receiving"})
+            stored = await self._of(owner).change(before, kept.model_copy(update={"next_edition": edition}))
+        await self._write_pieces(CONTENTS, owner, key, edition, file)
+        return await self.change(stored, state="waiting", content_edition=edition), True
+
+    async def get(self, owner_id: str, key: str) -> StoredDocument | None:
+        return await self._of(owner_id).get(key)
+
+    async def of_collection(
+        self, collection: StoredCollection, limit: int = 200, cursor: str | None = None
+    ) -> RecordPage[SourceFile]:
+        """A page of the collection's documents."""
+        own = self._of(collection.user_id or "")
+        return await own.find("of_collection", collection.key, limit=limit, cursor=cursor)
+
+    async def all_of(self, collection: StoredCollection) -> AsyncIterator[StoredDocument]:
+        """All of the collection's documents."""
+        cursor: str | None = None
+        while True:
+            page = await self.of_collection(collection, cursor=cursor)
+            for each in page.records:
+                yield each
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def in_state(self, state: DocumentState) -> AsyncIterator[StoredDocument]:
+        """All people's documents in this state, for nobody to see."""
+        everybodys = self._application.records_of(DOCUMENTS).of_all(None)
+        cursor: str | None = None
+        while True:
+            page = await everybodys.find("by_state", state, limit=200, cursor=cursor)
+            for each in page.records:
+                yield each
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def read_again(self, document: StoredDocument) -> StoredDocument:
+        """Let it be read in another edition, of the same content; until then it is found as it is."""
+        return await self.change(document, state="waiting", next_edition=document.value.next_edition + 1)
+
+    async def change(self, document: StoredDocument, **values: object) -> StoredDocument:
+        """Change these fields. Raises RecordConflict if it is no longer as it was read."""
+        changed = SourceFile.model_validate({**document.value.model_dump(), **values})
+        return await self._of(document.user_id or "").change(document, changed)
+
+    async def remove(self, document: StoredDocument) -> None:
+        """From now on nobody finds it; the ingestion removes what it has."""
+        found: StoredDocument | None = document
+        for _ in range(_TRIES):
+            if found is None or found.value.state == "removing":
+                return
+            try:
+                await self.change(found, state="removing")
+                return
+            except RecordConflict:
+                found = await self.get(found.user_id or "", found.key)
+        raise RecordConflict("Others are changing this document.")
+
+    async def give_up(self, document: StoredDocument) -> None:
+        """What is to become of one whose content has not come whole: it is as it was before."""
+        if document.value.edition == 0:
+            await self.remove(document)
+        else:
+            # Without what it would have been known by, so that the same content is taken when it comes again.
+            await self.sweep(await self.change(document, state="ready", sha256=""))
+
+    async def forget(self, document: StoredDocument) -> None:
+        """Remove one of which nothing else is stored any more."""
+        await self._of(document.user_id or "").remove(document)
+
+    async def content(self, document: StoredDocument) -> bytes:
+        """The file as it was put there."""
+        pieces = self._pieces(CONTENTS, document, document.value.content_edition)
+        return b"".join([piece async for piece in pieces])
+
+    async def text(self, document: StoredDocument) -> str:
+        """What was read of it."""
+        whole = b"".join([piece async for piece in self._pieces(TEXTS, document, document.value.edition)])
+        return whole.decode()
+
+    async def keep_text(self, document: StoredDocument, edition: int, text: str) -> None:
+        """Store what was read of it. What is there already stays: the same file is read as the same text."""
+        owner = document.user_id or ""
+        await self._write_pieces(TEXTS, owner, document.key, edition, text.encode(errors="replace"))
+
+    async def sweep(self, document: StoredDocument) -> None:
+        """Remove what is stored of other editions than its own; all of it, if it is to go."""
+        owner, value = document.user_id or "", document.value
+        is_going = value.state == "removing"
+        await self._remove_others(CHUNKS, owner, document.key, 0 if is_going else value.edition)
+        await self._remove_others(TEXTS, owner, document.key, 0 if is_going else value.edition)
+        await self._remove_others(CONTENTS, owner, document.key, 0 if is_going else value.content_edition)
+
+    async def _remove_others(self, kind: Kind[Part], owner: str, key: str, edition: int) -> None:
+        records = self._application.records_of(kind).of_user(owner)
+        cursor: str | None = None
+        while True:
+            page = await records.find("of", key, limit=_REMOVED_AT_ONCE, cursor=cursor)
+            gone = [each for each in page.records if each.value.edition != edition]
+            await self._application.write([records.removing(each) for each in gone])
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def _write_pieces(
+        self, kind: Kind[Piece], owner: str, key: str, edition: int, content: BinaryIO | bytes
+    ) -> None:
+        own = self._application.records_of(kind).of_user(owner)
+        there = await own.find("of", key, edition, descending=True, limit=1)
+        number = there.records[0].value.number + 1 if there.records else 0
+        while pieces := await asyncio.to_thread(_pieces_of, content, number):
+            writes: list[RecordWrite] = [
+                own.adding(
+                    Piece(document=key, edition=edition, number=number + place, data=data),
+                    f"{key}.{edition}.{number + place}",
+                )
+                for place, data in enumerate(pieces)
+            ]
+            await self._application.write(writes)
+            number += len(pieces)
+
+    async def _pieces(self, kind: Kind[Piece], document: StoredDocument, edition: int) -> AsyncIterator[bytes]:
+        own = self._application.records_of(kind).of_user(document.user_id or "")
+        cursor: str | None = None
+        while True:
+            page = await own.find("of", document.key, edition, limit=_WRITTEN_AT_ONCE, cursor=cursor)
+            for each in page.records:
+                yield each.value.data
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def _of(self, owner_id: str) -> OwnRecords[SourceFile]:
+        return self._application.records_of(DOCUMENTS).of_user(owner_id)
+
+
+def key_of(collection_id: str, name: str) -> str:
+    """The key of the document with this name in the collection."""
+    return f"{collection_id}.{sha256(name.encode(errors='replace')).hexdigest()[:32]}"
+
+
+def _measured(file: BinaryIO) -> tuple[int, str]:
+    """The size and the SHA-256 of a file."""
+    file.seek(0)
+    size, digest = 0, sha256()
+    while piece := file.read(1 << 20):
+        size += len(piece)
+        digest.update(piece)
+    return size, digest.hexdigest()
+
+
+def _pieces_of(content: BinaryIO | bytes, number: int) -> list[bytes]:
+    """The next pieces, from this number on; none behind the end."""
+    start, length = number * PIECE_BYTES, _WRITTEN_AT_ONCE * PIECE_BYTES
+    if isinstance(content, bytes):
+        data = content[start : start + length]
+    else:
+        content.seek(start)
+        data = content.read(length)
+    return [data[place : place + PIECE_BYTES] for place in range(0, len(data), PIECE_BYTES)]

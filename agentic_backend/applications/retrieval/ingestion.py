@@ -1,0 +1,182 @@
+"""Ingestion: has the documents that wait read, and removes what is removed; beside everything else.
+
+What it does is stored in steps, so that a server that is killed goes on. Documents of different people take turns. Of
+several instances on one store, one writes each document: the others see that, and leave it.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from agentic_backend.application import (
+    AgenticError,
+    Application,
+    Overloaded,
+    RateLimited,
+    RecordConflict,
+    StoreUnavailable,
+)
+from agentic_backend.applications.retrieval.chunks import CHUNKER
+from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.reading import CollectionGone, DocumentReading, NotEmbedded
+from agentic_backend.applications.retrieval.records import DocumentState
+
+log = logging.getLogger(__name__)
+
+_AGAIN_S = 5.0
+_MOST_TRIES = 5
+_LONGEST_UPLOAD = timedelta(hours=1)
+_MOST_WAITING = 100_000
+_NOT_READ = "The document could not be read."
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    owner_id: str
+    key: str
+
+
+class Ingestion:
+    def __init__(self, application: Application, library: Library, documents: Documents, embedder: str | None) -> None:
+        """`embedder` is the model that embeds; None has documents found by their words alone."""
+        self._library = library
+        self._documents = documents
+        self._reading = DocumentReading(application, library, documents)
+        self._embedder = embedder
+        self._waiting: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        """The keys of documents by their owners, who take turns."""
+        self._tries: dict[_Job, int] = {}
+        """How often documents have failed that are tried again."""
+        self._without_vectors: set[_Job] = set()
+        """Documents that could not be embedded."""
+        self._is_work = asyncio.Event()
+
+    def add(self, owner_id: str, key: str) -> None:
+        """Let this document have its turn."""
+        if sum(map(len, self._waiting.values())) < _MOST_WAITING:
+            self._waiting.setdefault(owner_id, OrderedDict())[key] = None
+        self._is_work.set()
+
+    async def find_work(self) -> None:
+        """Look for documents that wait or go, such as those of a server that was killed, or whose content broke off."""
+        async for each in self._documents.in_state("receiving"):
+            if each.updated_at < datetime.now(UTC) - _LONGEST_UPLOAD:
+                with suppress(RecordConflict):
+                    await self._documents.give_up(each)
+        states: tuple[DocumentState, ...] = ("waiting", "replacing", "removing")
+        for state in states:
+            async for each in self._documents.in_state(state):
+                self.add(each.user_id or "", each.key)
+
+    async def find_outdated(self) -> None:
+        """Look for documents that another chunker has cut or another model has embedded: they are read again."""
+        async for each in self._documents.in_state("ready"):
+            if (each.value.chunker, each.value.embedder) != (CHUNKER, self._embedder):
+                with suppress(RecordConflict):
+                    await self._documents.read_again(each)
+                    self.add(each.user_id or "", each.key)
+
+    async def run(self) -> None:
+        """Do what waits, until this is cancelled."""
+        while True:
+            await self._is_work.wait()
+            if (job := self._next()) is None:
+                self._is_work.clear()
+                continue
+            try:
+                await self._do(job)
+            except RecordConflict:
+                # Another instance is at it, or somebody has put another content there, which has a turn of its own.
+                continue
+            except StoreUnavailable:
+                # Nothing goes on without it.
+                await asyncio.sleep(_AGAIN_S)
+                self.add(job.owner_id, job.key)
+            except Exception as error:
+                with suppress(RecordConflict, StoreUnavailable):
+                    await self._settle(job, error)
+
+    def _next(self) -> _Job | None:
+        if not self._waiting:
+            return None
+        owner_id, keys = self._waiting.popitem(last=False)
+        key, _ = keys.popitem(last=False)
+        if keys:
+            # Behind the others.
+            self._waiting[owner_id] = keys
+        return _Job(owner_id, key)
+
+    async def _do(self, job: _Job) -> None:
+        document = await self._documents.get(job.owner_id, job.key)
+        if document is None:
+            return
+        match document.value.state:
+            case "waiting":
+                await self._read(document, job)
+            case "replacing":
+                await self._reading.clean(document)
+            case "removing":
+                await self._documents.sweep(document)
+                await self._documents.forget(document)
+                await self._forget_collection(job.owner_id, document.value.collection)
+
+    async def _read(self, document: StoredDocument, job: _Job) -> None:
+        try:
+            await self._reading.read(document, None if job in self._without_vectors else self._embedder)
+        except CollectionGone:
+            await self._documents.remove(document)
+            self.add(job.owner_id, job.key)
+        self._tries.pop(job, None)
+        self._without_vectors.discard(job)
+
+    async def _settle(self, job: _Job, error: Exception) -> None:
+        """What becomes of a document that could not be read."""
+        cause = error.cause if isinstance(error, NotEmbedded) else error
+        if isinstance(cause, AgenticError) and self._may_try_again(job, cause):
+            # Others go on meanwhile.
+            asyncio.get_running_loop().call_later(_AGAIN_S, self.add, job.owner_id, job.key)
+        elif isinstance(error, NotEmbedded):
+            # It is found by its words; the next start tries again.
+            log.warning("document not embedded", extra={"embedder": self._embedder})
+            self._without_vectors.add(job)
+            self.add(job.owner_id, job.key)
+        else:
+            if not isinstance(cause, AgenticError):
+                log.error("document not read", extra={"error": type(error).__name__})
+            await self._fail(job, cause.content if isinstance(cause, AgenticError) else _NOT_READ)
+
+    def _may_try_again(self, job: _Job, error: AgenticError) -> bool:
+        """Whether what is needed may be there later."""
+        tries = self._tries.pop(job, 0) + (not isinstance(error, RateLimited | Overloaded))
+        if error.retryable and tries < _MOST_TRIES:
+            self._tries[job] = tries
+            return True
+        return False
+
+    async def _fail(self, job: _Job, reason: str) -> None:
+        document = await self._documents.get(job.owner_id, job.key)
+        if document is not None and document.value.state == "waiting":
+            # Nothing of it is found: what it said before is not what it says now.
+            failed = await self._documents.change(document, state="failed", reason=reason[:500], edition=0, chunks=0)
+            await self._documents.sweep(failed)
+
+    async def remove_documents(self, collection: StoredCollection) -> None:
+        """Let all documents of a collection that goes have their turns; where there are none, it goes now."""
+        is_empty = True
+        async for each in self._documents.all_of(collection):
+            is_empty = False
+            await self._documents.remove(each)
+            self.add(each.user_id or "", each.key)
+        if is_empty:
+            await self._forget_collection(collection.user_id or "", collection.key)
+
+    async def _forget_collection(self, owner_id: str, collection_id: str) -> None:
+        collection = await self._library.of_owner(owner_id, collection_id)
+        if collection is not None and collection.value.removing:
+            page = await self._documents.of_collection(collection, limit=1)
+            if not page.records:
+                await self._library.forget(collection)

@@ -1,0 +1,150 @@
+"""DocumentReading: reads a document, cuts it and embeds its chunks; then all of that is stored, and found at once.
+
+What it has of another edition is found until then. Where what embeds is away, nothing of the new one is stored.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from agentic_backend.application import AgenticError, Application, Document, RecordConflict, RecordWrite, User, Vector
+from agentic_backend.applications.retrieval.chunks import CHUNKER, Chunk, chunks_of
+from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.languages import language_of
+from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.records import CHUNKS, StoredChunk
+
+_EMBEDDED_AT_ONCE, _WRITTEN_AT_ONCE = 64, 100
+ANOTHERS = timedelta(minutes=1)
+"""How long ago another instance has written at most, if it is still at it."""
+
+
+class NotEmbedded(Exception):
+    """What embeds does not work, for this cause."""
+
+    def __init__(self, cause: AgenticError) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+class CollectionGone(Exception):
+    """The collection of the document is removed."""
+
+
+class DocumentReading:
+    def __init__(self, application: Application, library: Library, documents: Documents) -> None:
+        self._application = application
+        self._library = library
+        self._documents = documents
+
+    async def read(self, document: StoredDocument, embedder: str | None) -> None:
+        """Read a document that waits; `embedder` is the model that embeds it, None has it found by its words alone.
+
+        Raises DocumentUnreadable, NotEmbedded, CollectionGone, and RecordConflict if somebody else is at it.
+        """
+        document = await self._begun(document)
+        value, edition = document.value, document.value.next_edition
+        content = await self._documents.content(document)
+        read = await self._application.read_document(value.name, content, user=_owner_of(document))
+        chunks = await asyncio.to_thread(chunks_of, read)
+        vectors = await self._embedded(document, chunks, embedder)
+        collection = await self._library.of_owner(document.user_id or "", value.collection)
+        if collection is None or collection.value.removing:
+            raise CollectionGone
+        language = language_of(read.text)
+        index = index_of(collection.key, embedder)
+        await self._documents.keep_text(document, edition, read.text)
+        stored = [_stored(number, chunk, document, index, language, read) for number, chunk in enumerate(chunks)]
+        await self._store(document, collection, index, stored, vectors)
+        is_first = edition == 1
+        ready = await self._documents.change(
+            document,
+            # What it has of other editions goes next.
+            state="ready" if is_first else "replacing",
+            edition=edition,
+            reason=None,
+            kind=read.kind,
+            language=language,
+            chunker=CHUNKER,
+            embedder=embedder,
+            chunks=len(chunks),
+            characters=len(read.text),
+            pages=len(read.pages),
+        )
+        if not is_first:
+            await self.clean(ready)
+
+    async def clean(self, document: StoredDocument) -> None:
+        """Remove what there is of the editions that this one has replaced."""
+        await self._documents.sweep(document)
+        await self._documents.change(document, state="ready")
+
+    async def _begun(self, document: StoredDocument) -> StoredDocument:
+        """The document, in an edition of which nothing is there. Raises RecordConflict if another instance is at it."""
+        own = self._application.records_of(CHUNKS).of_user(document.user_id or "")
+        there = await own.find("of", document.key, document.value.next_edition, descending=True, limit=1)
+        if not there.records:
+            return document
+        if there.records[0].created_at > datetime.now(UTC) - ANOTHERS:
+            raise RecordConflict
+        return await self._documents.read_again(document)
+
+    async def _embedded(
+        self, document: StoredDocument, chunks: Sequence[Chunk], embedder: str | None
+    ) -> Sequence[Vector | None]:
+        if embedder is None:
+            return [None] * len(chunks)
+        vectors: list[Vector] = []
+        try:
+            for first in range(0, len(chunks), _EMBEDDED_AT_ONCE):
+                texts = [chunk.text for chunk in chunks[first : first + _EMBEDDED_AT_ONCE]]
+                embedded = await self._application.embed(texts, user=_owner_of(document), model=embedder)
+                vectors += embedded.vectors
+        except AgenticError as error:
+            raise NotEmbedded(error) from None
+        return vectors
+
+    async def _store(
+        self,
+        document: StoredDocument,
+        collection: StoredCollection,
+        index: str,
+        chunks: Sequence[StoredChunk],
+        vectors: Sequence[Vector | None],
+    ) -> None:
+        own = self._application.records_of(CHUNKS).of_user(document.user_id or "")
+        await self._library.search_within(collection, index)
+        writes: list[RecordWrite] = [
+            own.adding(chunk, f"{document.key}.{chunk.edition}.{chunk.number}", vector=vector)
+            for chunk, vector in zip(chunks, vectors, strict=True)
+        ]
+        for first in range(0, len(writes), _WRITTEN_AT_ONCE):
+            await self._application.write(writes[first : first + _WRITTEN_AT_ONCE])
+
+
+def index_of(collection_id: str, embedder: str | None) -> str:
+    """What the chunks of a collection that this model has embedded are searched within."""
+    return f"{collection_id} {embedder or ''}"
+
+
+def _owner_of(document: StoredDocument) -> User:
+    return User(document.user_id or "", document.user_id or "")
+
+
+def _stored(
+    number: int, chunk: Chunk, document: StoredDocument, index: str, language: str | None, read: Document
+) -> StoredChunk:
+    places = read.places(chunk.start, chunk.end)
+    return StoredChunk(
+        index=index,
+        document=document.key,
+        edition=document.value.next_edition,
+        number=number,
+        start=chunk.start,
+        end=chunk.end,
+        path=chunk.path,
+        kind=chunk.kind,
+        text=chunk.text,
+        language=language,
+        page=places[0].page if places else None,
+    )

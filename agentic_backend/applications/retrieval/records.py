@@ -1,0 +1,143 @@
+"""What is stored of collections and their documents.
+
+A document is read in editions: what it has of an edition that is not its own, as one that is written at the moment or
+left over, is never found. So a new edition is there whole at once, and so does what is removed go.
+"""
+
+from importlib.util import find_spec
+from typing import Literal
+
+from agentic_backend.application import Index, Kind, Record, Vectors, Words
+
+DocumentState = Literal["receiving", "waiting", "replacing", "ready", "failed", "removing"]
+
+
+class Collection(Record):
+    """Documents that are searched together."""
+
+    id: str
+    """Its key too; here, so that members of a group find it."""
+    title: str
+    shared_with: str | None = None
+    """The group whose members may read it."""
+    indexes: tuple[str, ...] = ()
+    """What its chunks are searched within: one for each embedder that has embedded any."""
+    removing: bool = False
+    """Whether it goes, with all that it has; nobody finds it any more."""
+
+
+class SourceFile(Record):
+    """A document of a collection: a file that somebody has put there."""
+
+    collection: str
+    name: str
+    """Its path within what was put there, such as `terms/flood.pdf`."""
+    sha256: str
+    size: int
+    """In bytes."""
+    state: DocumentState
+    """`receiving` its content, `waiting` to be read, `replacing` an edition; `removing`: nobody finds it any more."""
+    edition: int
+    """What it is read in. 0: nothing of it is."""
+    next_edition: int
+    """What it is being read in, or will be."""
+    content_edition: int = 0
+    """What its content is stored in: that of the upload."""
+    reason: str | None = None
+    """Why it could not be read, in words for people."""
+    kind: str | None = None
+    """What it is, such as `pdf`."""
+    language: str | None = None
+    chunker: str | None = None
+    embedder: str | None = None
+    """What has embedded it; None if nothing has."""
+    chunks: int = 0
+    characters: int = 0
+    """Of its text."""
+    pages: int = 0
+
+
+class Piece(Record):
+    """A piece of a document's content, or of its text."""
+
+    document: str
+    edition: int
+    number: int
+    """Its place, from 0."""
+    data: bytes
+
+
+class StoredChunk(Record):
+    """A chunk of a document: what is searched, and cited."""
+
+    index: str
+    """What it is searched within: its collection, and what has embedded it."""
+    document: str
+    edition: int
+    number: int
+    """Its place in the document, from 0."""
+    start: int
+    end: int
+    """`[start, end)` in characters of the document's text."""
+    path: tuple[str, ...]
+    """The headings that it stands below."""
+    kind: str
+    text: str
+    """What is searched: the span's text, below what it needs to be understood alone."""
+    language: str | None
+    page: int | None = None
+    """Of a PDF, the page where it begins, from 1."""
+
+
+class Attached(Record):
+    """The collections that a conversation asks."""
+
+    collections: tuple[str, ...]
+
+
+class Turn(Record):
+    """What was done for the last answer of a conversation, as its panel shows it."""
+
+    exchange_id: str
+    query: str
+    told: str
+    """As JSON: what was found in each way, the passages, and what the judge says."""
+
+
+def _vectors() -> Vectors | None:
+    # Without numpy documents are found by their words alone.
+    return Vectors("text", within="index") if find_spec("numpy") is not None else None
+
+
+PIECE_BYTES = 180 * 1024
+_MOST_PIECES = 6_000
+"""So that the documents of one person have a gigabyte."""
+
+COLLECTIONS = Kind(
+    "collection",
+    Collection,
+    group="shared_with",
+    most=200,
+    indexes={
+        "shared": Index("shared_with", "id", all_owners=True),
+        "removing": Index("removing", all_owners=True),
+    },
+)
+DOCUMENTS = Kind(
+    "document",
+    SourceFile,
+    indexes={"of_collection": Index("collection"), "by_state": Index("state", all_owners=True)},
+)
+CONTENTS = Kind("content", Piece, most=_MOST_PIECES, indexes={"of": Index("document", "edition", "number")})
+TEXTS = Kind("text", Piece, most=_MOST_PIECES, indexes={"of": Index("document", "edition", "number")})
+CHUNKS = Kind(
+    "chunk",
+    StoredChunk,
+    words=Words("text", within="index", language="language"),
+    vectors=_vectors(),
+    most=100_000,
+    indexes={"of": Index("document", "edition", "number")},
+)
+ATTACHED = Kind("attached", Attached, owner="session", most=1)
+TURNS = Kind("turn", Turn, owner="session", most=10)
+KINDS = (COLLECTIONS, DOCUMENTS, CONTENTS, TEXTS, CHUNKS, ATTACHED, TURNS)

@@ -1,0 +1,201 @@
+"""Retriever: finds passages in several ways at once, and fuses what they find.
+
+One way that fails or takes too long leaves the others. What is found is read from the database after it was ranked,
+then the documents, then the rights to their collections: so nobody is given what was removed, or was no longer theirs
+to read, before the question.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentic_backend.application import Application, Found, User
+from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.fusion import Fused, fuse
+from agentic_backend.applications.retrieval.languages import language_of
+from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.passages import Passage
+from agentic_backend.applications.retrieval.records import CHUNKS, StoredChunk
+
+log = logging.getLogger(__name__)
+
+_DEPTHS = (40, 200, 200)
+"""How many each way finds; more where much of it is no longer there."""
+_MOST_WITHIN = 100
+WAY_S = 10.0
+"""How long a way may take."""
+
+Hit = Found[StoredChunk]
+_Key = tuple[str, str]
+"""Whose a chunk is, and its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way of searching has done."""
+
+    found: int
+    took_ms: int
+    failed: str | None = None
+    """Why it has found nothing, in words for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    passages: Sequence[Passage] = ()
+    """The best first."""
+    ways: Mapping[str, Way] = field(default_factory=dict)
+    language: str | None = None
+    """Of the query."""
+
+
+class Retriever:
+    def __init__(self, application: Application, library: Library, documents: Documents, embedder: str | None) -> None:
+        self._application = application
+        self._library = library
+        self._documents = documents
+        self._embedder = embedder
+
+    async def retrieve(self, user: User, query: str, collections: Sequence[StoredCollection]) -> Retrieved:
+        """What is found in these collections, as far as the user may read them now. Raises StoreUnavailable."""
+        language = language_of(query)
+        if not collections or not query.strip():
+            return Retrieved(language=language)
+        for depth in _DEPTHS:
+            found = await self._retrieved(user, language, query, collections, depth)
+            if found is not None:
+                return found
+        return Retrieved(language=language)
+
+    async def _retrieved(
+        self, user: User, language: str | None, query: str, collections: Sequence[StoredCollection], depth: int
+    ) -> Retrieved | None:
+        """None if much of what is found is of documents that are being replaced, so that it is looked for deeper."""
+        ways: dict[str, Callable[[], Awaitable[list[Hit]]]] = {
+            "words": lambda: self._by_words(query, collections, depth)
+        }
+        if self._embedder is not None:
+            ways["vectors"] = lambda: self._by_vectors(user, query, collections, depth)
+        ended = await asyncio.gather(*(_done(name, way) for name, way in ways.items()))
+        rankings, told = {}, {}
+        hits: dict[_Key, Hit] = {}
+        for name, found, way in ended:
+            told[name] = way
+            rankings[name] = [_key_of(hit) for hit in found]
+            hits.update((_key_of(hit), hit) for hit in found)
+        fused = fuse(rankings, weights_of(language, hits))
+        passages = await self._readable(user, [(one, hits[one.item].record.value) for one in fused], collections)
+        if len(passages) < min(len(fused), depth // 2) and depth < _DEPTHS[-1]:
+            return None
+        return Retrieved(passages, told, language)
+
+    async def _by_words(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:
+        async def of(owner: str, within: Sequence[str]) -> Sequence[Hit]:
+            return await self._application.records_of(CHUNKS).of_user(owner).search(query, within=within, limit=depth)
+
+        return await _over(collections, of, lambda index: True, depth)
+
+    async def _by_vectors(
+        self, user: User, query: str, collections: Sequence[StoredCollection], depth: int
+    ) -> list[Hit]:
+        embedded = await self._application.embed([query], user=user, model=self._embedder, kind="query")
+
+        async def of(owner: str, within: Sequence[str]) -> Sequence[Hit]:
+            chunks = self._application.records_of(CHUNKS).of_user(owner)
+            return await chunks.nearest(embedded.vectors[0], within=within, limit=depth)
+
+        return await _over(collections, of, lambda index: index.partition(" ")[2] == self._embedder, depth)
+
+    async def _readable(
+        self,
+        user: User,
+        fused: Sequence[tuple[Fused[_Key], StoredChunk]],
+        collections: Sequence[StoredCollection],
+    ) -> list[Passage]:
+        keys = list(dict.fromkeys((one.item[0], chunk.document) for one, chunk in fused))
+        found = await asyncio.gather(*(self._documents.get(owner, key) for owner, key in keys))
+        documents = {key: each for key, each in zip(keys, found, strict=True) if each is not None}
+        # Last, so that what was read before was theirs to read.
+        readable = await self._library.may_read(user, collections)
+        passages = []
+        for one, chunk in fused:
+            document = documents.get((one.item[0], chunk.document))
+            if document is not None and _is_there(document, chunk) and document.value.collection in readable:
+                title = readable[document.value.collection].value.title
+                passages.append(_passage(one, chunk, document, title))
+        return passages
+
+
+def weights_of(language: str | None, hits: Mapping[_Key, Hit]) -> Callable[[str, _Key], float]:
+    """How much each way counts for a chunk: words of another language say little of it."""
+
+    def weight(way: str, key: _Key) -> float:
+        spoken = hits[key].record.value.language
+        is_foreign = language is not None and spoken is not None and language != spoken
+        return 0.25 if way == "words" and is_foreign else 1.0
+
+    return weight
+
+
+async def _over(
+    collections: Sequence[StoredCollection],
+    search: Callable[[str, Sequence[str]], Awaitable[Sequence[Hit]]],
+    is_fit: Callable[[str], bool],
+    depth: int,
+) -> list[Hit]:
+    """What a search of each owner's collections finds, the best of all first."""
+    indexes: dict[str, list[str]] = {}
+    for each in collections:
+        indexes.setdefault(each.user_id or "", []).extend(filter(is_fit, each.value.indexes))
+    searches = [
+        search(owner, within[first : first + _MOST_WITHIN])
+        for owner, within in indexes.items()
+        for first in range(0, len(within), _MOST_WITHIN)
+    ]
+    found = [hit for hits in await asyncio.gather(*searches) for hit in hits]
+    return sorted(found, key=lambda hit: (-hit.score, _key_of(hit)))[:depth]
+
+
+async def _done(name: str, way: Callable[[], Awaitable[list[Hit]]]) -> tuple[str, list[Hit], Way]:
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(WAY_S):
+            found = await way()
+    except Exception as error:
+        # Whatever it is, the other ways may do without this one.
+        told = "It took too long." if isinstance(error, TimeoutError) else "It is not available."
+        log.warning("way of retrieval failed", extra={"way": name, "error": type(error).__name__})
+        return name, [], Way(0, _since(began), told)
+    return name, found, Way(len(found), _since(began))
+
+
+def _since(began: float) -> int:
+    return round((time.monotonic() - began) * 1000)
+
+
+def _key_of(hit: Hit) -> _Key:
+    return hit.record.user_id or "", hit.record.key
+
+
+def _is_there(document: StoredDocument, chunk: StoredChunk) -> bool:
+    return document.value.state != "removing" and document.value.edition == chunk.edition
+
+
+def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: str) -> Passage:
+    return Passage(
+        owner_id=one.item[0],
+        document=chunk.document,
+        edition=chunk.edition,
+        name=document.value.name,
+        collection=collection,
+        start=chunk.start,
+        end=chunk.end,
+        path=chunk.path,
+        text=chunk.text,
+        page=chunk.page,
+        language=chunk.language,
+        score=one.score,
+        ranks=one.ranks,
+    )

@@ -1,0 +1,163 @@
+"""What the calls of the application take and answer."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from agentic_backend.application import Frame, PageSize, Query, User, Value
+from agentic_backend.applications.retrieval.documents import StoredDocument
+from agentic_backend.applications.retrieval.library import StoredCollection
+
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class NewCollection(Frame):
+    """A collection to make."""
+
+    title: Title
+    shared_with: Group | None = None
+    """The group whose members may read it; the user has to be one."""
+
+
+class ChangedCollection(Frame):
+    """What a collection is from now on."""
+
+    title: Title
+    shared_with: Group | None = None
+
+
+class CollectionView(Value):
+    """A collection, as somebody may read it."""
+
+    id: str
+    title: str
+    shared_with: str | None
+    is_own: bool
+
+
+class Collections(Value):
+    """The user's own collections, then those that are shared with their groups."""
+
+    collections: list[CollectionView]
+
+
+class DocumentView(Value):
+    """A document of a collection. `reason` says why it could not be read."""
+
+    id: str
+    name: str
+    size: int
+    state: str
+    reason: str | None
+    kind: str | None
+    language: str | None
+    characters: int
+    pages: int
+    chunks: int
+    is_embedded: bool
+
+
+class DocumentPage(Value):
+    """Documents, and the cursor of the next page."""
+
+    documents: list[DocumentView]
+    next_cursor: str | None
+
+
+class DocumentText(Value):
+    """A piece of what was read of a document, in characters."""
+
+    name: str
+    text: str
+    start: int
+    end: int
+    characters: int
+
+
+class PassageView(Value):
+    """A passage that a search has found, and why."""
+
+    document: str
+    name: str
+    collection: str
+    path: list[str]
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    ranks: dict[str, int]
+
+
+class Passages(Value):
+    """What a search has found, the best first; `failed` are the ways that did not work, and why."""
+
+    passages: list[PassageView]
+    failed: dict[str, str]
+
+
+class Named(Query):
+    """The name of a document within its collection, such as `terms/flood.pdf`; else that of the file."""
+
+    name: Name | None = None
+
+
+class Page(Query):
+    """A page of documents."""
+
+    limit: Annotated[int, PageSize(200)] = 50
+    cursor: str | None = None
+
+
+class Span(Query):
+    """Where in a document's text, in characters."""
+
+    start: int = Field(0, ge=0)
+    end: int = Field(20_000, ge=0)
+
+
+class Sought(Query):
+    """What is looked for."""
+
+    q: Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+    limit: int = Field(10, ge=1, le=40)
+
+
+class AttachedCollections(Frame):
+    """The collections that a conversation asks, by their ids."""
+
+    collections: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(max_length=50)
+
+
+class TurnView(Value):
+    """What was done for the last answer of a conversation."""
+
+    exchange_id: str
+    query: str
+    told: str
+    """As JSON: the ways of searching, the passages, and what the judge says."""
+
+
+def collection_view(user: User, stored: StoredCollection) -> CollectionView:
+    value = stored.value
+    is_own = stored.user_id == user.id
+    return CollectionView(id=value.id, title=value.title, shared_with=value.shared_with, is_own=is_own)
+
+
+def document_view(stored: StoredDocument) -> DocumentView:
+    value = stored.value
+    return DocumentView(
+        id=stored.key,
+        name=value.name,
+        size=value.size,
+        state="ready" if value.state == "replacing" else value.state,
+        reason=value.reason,
+        kind=value.kind,
+        language=value.language,
+        characters=value.characters,
+        pages=value.pages,
+        chunks=value.chunks,
+        is_embedded=value.embedder is not None,
+    )

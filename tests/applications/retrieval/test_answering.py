@@ -1,0 +1,153 @@
+"""Answers from documents, over sockets: what is found goes into the prompt, what is cited is shown, and no more."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest_asyncio
+from pytest import mark
+from support.chat_client import chat
+from support.collections_of_documents import FLOOD, LEAVE, PATH, collection, serving, settled
+from support.rest_client import error_of, plain_http
+from support.running_server import FAST, RunningServer, running_server
+
+pytestmark = mark.asyncio(loop_scope="module")
+
+AGENTS: list[dict[str, Any]] = [
+    {"id": "plain"},
+    {"id": "all", "tuning": {"retrieval": {"collections": "all"}}},
+    {"id": "corpus", "tuning": {"retrieval": {"collections": "all", "mode": "corpus_only"}}},
+    {"id": "named", "tuning": {"retrieval": {"collections": ["Staff rules"]}}},
+    {"id": "attached", "tuning": {"retrieval": {}}},
+    {"id": "strict", "tuning": {"retrieval": {"collections": "all", "judge": "withhold", "judge_threshold": 0.9}}},
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: Any) -> AsyncIterator[RunningServer]:
+    settings = {
+        **FAST,
+        "applications": [{"class_path": PATH}],
+        "auth": {"developer": {"groups": ["staff"]}},
+    }
+    async with running_server(tmp_path_factory.mktemp("server"), agents=AGENTS, settings=settings) as server:
+        async with documents(server) as client:
+            await serving(client)
+        yield server
+
+
+def documents(server: RunningServer, user: str = "ann") -> httpx.AsyncClient:
+    return plain_http(
+        base_url=f"{server.address}/apps/retrieval", headers={"authorization": f"Bearer dev:{user}"}, timeout=60
+    )
+
+
+async def answered(server: RunningServer, text: str, agent_id: str, user: str = "ann", **more: Any) -> dict[str, Any]:
+    async with chat(server.address, token=f"dev:{user}") as client:
+        final: dict[str, Any] = (await client.ask(text, agent_id=agent_id, **more))[-1]
+        return final
+
+
+def text_of(final: dict[str, Any]) -> str:
+    return "".join(part.get("text", "") for part in final["messages"][-1]["parts"])
+
+
+def sources_of(final: dict[str, Any]) -> list[tuple[str, str]]:
+    parts = final["messages"][-1]["parts"]
+    return [(part["source_id"], part["file_name"]) for part in parts if part.get("kind") == "citation"]
+
+
+async def test_an_answer_rests_on_what_was_found_and_cites_it(server: RunningServer) -> None:
+    async with documents(server, "bea") as client:
+        await collection(client, "Terms", flood=FLOOD, leave=LEAVE)
+    final = await answered(server, "Is damage by groundwater covered?", "all", "bea")
+    assert "Damage by groundwater is never covered. [1]" in text_of(final)
+    assert sources_of(final)[0] == ("1", "flood.md")
+    plain = await answered(server, "Is damage by groundwater covered?", "plain", "bea")
+    assert "never covered" not in text_of(plain) and not sources_of(plain)
+
+
+async def test_every_turn_asks_and_a_follow_up_is_looked_for_with_what_was_said_before(server: RunningServer) -> None:
+    async with documents(server, "cid") as client:
+        await collection(client, "Terms", flood=FLOOD, leave=LEAVE)
+    async with chat(server.address, token="dev:cid") as client:
+        first = (await client.ask("How many days of paid leave?", agent_id="all"))[-1]
+        session_id = first["messages"][0]["session_id"]
+        second = (await client.ask("And when it is not taken?", agent_id="all", session_id=session_id))[-1]
+    assert "28 days" in text_of(first) and "31 March" in text_of(second)
+
+
+async def test_an_agent_asks_what_its_entry_names_and_the_conversation_has(server: RunningServer) -> None:
+    async with documents(server, "dan") as client:
+        terms = await collection(client, "Terms", flood=FLOOD)
+        await collection(client, "Staff rules", leave=LEAVE)
+        question = "What of groundwater, and of paid leave?"
+        named = await answered(server, question, "named", "dan")
+        assert {name for _, name in sources_of(named)} == {"leave.md"}
+        async with chat(server.address, token="dev:dan") as talk:
+            final = (await talk.ask(question, agent_id="attached"))[-1]
+            assert not sources_of(final)
+            session_id = final["messages"][0]["session_id"]
+            attached = await client.put(f"/sessions/{session_id}/collections", json={"collections": [terms]})
+            assert [each["id"] for each in attached.json()["collections"]] == [terms]
+            final = (await talk.ask(question, agent_id="attached", session_id=session_id))[-1]
+            assert {name for _, name in sources_of(final)} == {"flood.md"}
+        turn = (await client.get(f"/sessions/{session_id}/turn")).json()
+        told = json.loads(turn["told"])
+        assert [each["name"] for each in told["passages"]] == ["flood.md"] and "words" in told["ways"]
+    async with documents(server, "eve") as eve:
+        for call in (eve.get(f"/sessions/{session_id}/turn"), eve.get(f"/sessions/{session_id}/collections")):
+            assert error_of(await call)["code"] == "session_not_found"
+
+
+async def test_the_corpus_alone_says_that_it_does_not_know_and_asks_no_model(server: RunningServer) -> None:
+    async with documents(server, "fay") as client:
+        await collection(client, "Terms", flood=FLOOD)
+    final = await answered(server, "fail at once, zebra", "corpus", "fay")
+    assert (final["status"], text_of(final)) == ("ok", "I find nothing about this in the documents.")
+    # The client may ask otherwise.
+    asked = {"retrieval": {"mode": "general_only"}}
+    final = await answered(server, "echo groundwater", "corpus", "fay", runtime_context=asked)
+    assert (text_of(final), sources_of(final)) == ("groundwater", [])
+
+
+async def test_citations_of_nothing_are_removed(server: RunningServer) -> None:
+    async with documents(server, "gus") as client:
+        await collection(client, "Terms", flood=FLOOD)
+    final = await answered(server, "echo Groundwater is never covered [1][7].", "all", "gus")
+    assert text_of(final).startswith("Groundwater is never covered [1].")
+    assert [number for number, _ in sources_of(final)] == ["1"]
+
+
+async def test_what_the_documents_do_not_support_is_withheld_where_the_entry_says_so(server: RunningServer) -> None:
+    async with documents(server, "hal") as client:
+        await collection(client, "Terms", flood=FLOOD)
+    untrue = "echo Groundwater is covered up to 90,000 euros in zone 9 [1]."
+    final = await answered(server, untrue, "strict", "hal")
+    assert (final["status"], "90,000" in text_of(final)) == ("blocked", False)
+    final = await answered(server, untrue, "all", "hal")
+    assert "not supported by the documents" in text_of(final)
+
+
+async def test_members_of_a_group_ask_what_is_shared_with_it_as_long_as_it_is(server: RunningServer) -> None:
+    async with documents(server, "ivy") as ivy, documents(server, "jan") as jan:
+        shared = await collection(ivy, "Ours", "staff", leave=LEAVE)
+        assert [each["is_own"] for each in (await jan.get("/collections")).json()["collections"]] == [False]
+        assert "28 days" in text_of(await answered(server, "paid leave?", "all", "jan"))
+        document = (await settled(jan, shared))["leave.md"]["id"]
+        assert error_of(await jan.delete(f"/collections/{shared}/documents/{document}"))["code"] == "not_found"
+        refused = await ivy.put(f"/collections/{shared}", json={"title": "Ours", "shared_with": "board"})
+        assert error_of(refused)["code"] == "forbidden"
+        await ivy.put(f"/collections/{shared}", json={"title": "Ours"})
+        assert "28 days" not in text_of(await answered(server, "paid leave?", "all", "jan"))
+        assert error_of(await jan.get(f"/collections/{shared}/documents/{document}/text"))["code"] == "not_found"
+        assert "28 days" in text_of(await answered(server, "paid leave?", "all", "ivy"))
+
+
+async def test_nothing_of_a_user_is_left_behind(server: RunningServer) -> None:
+    async with documents(server, "kim") as client:
+        await collection(client, "Terms", leave=LEAVE)
+        assert (await client.delete(f"{server.address}/agentic/v1/me")).status_code == 204
+        assert (await client.get("/collections")).json() == {"collections": []}
+    assert b"kim".hex().encode() not in b"".join(file.read_bytes() for file in server.data.glob("*.db*"))

@@ -1,0 +1,179 @@
+"""Reading documents: whatever breaks off goes on, and what is read at the moment is not found yet."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from services.mongodb import ON_MONGODB, fresh_database, server_url
+from support.collections_of_documents import FLOOD, LEAVE, collection, found, put, settled
+
+from agentic_backend.application import RecordWrite, Worker, WorkerEmbedder
+from agentic_backend.applications.retrieval import ingestion, reading
+from agentic_backend.applications.retrieval.application import Retrieval
+from agentic_backend.applications.retrieval.records import CHUNKS, CONTENTS, DOCUMENTS, TEXTS
+from agentic_backend.testing import OpenedApplication, open_application
+
+LONG = "\n\n".join(f"# Rule {number}\n\nRule {number} is that nobody {'runs ' * 150}." for number in range(80))
+
+
+class WithLetters(Retrieval):
+    """Embeds by the small model."""
+
+    model = "letters-1"
+
+    def workers(self) -> list[Worker]:
+        return [Worker("embedder", "support.letters_embedder:Letters", memory_mb=512)]
+
+    def embedder(self) -> WorkerEmbedder | None:
+        return WorkerEmbedder(self.model, "embedder")
+
+
+class WithOthers(WithLetters):
+    model = "letters-2"
+
+
+class WithoutAny(WithLetters):
+    def workers(self) -> list[Worker]:
+        return [Worker("embedder", "support.letters_embedder:NoLetters", memory_mb=512)]
+
+
+@pytest.fixture(params=["sqlite", *ON_MONGODB])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of a database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+        return
+    async with fresh_database(server_url(request.param, request)) as url:
+        yield url
+
+
+class Cut:
+    """Lets the store take so many writes of records, and no more, as if the server stood still."""
+
+    def __init__(self, opened: OpenedApplication[Any], writes: int) -> None:
+        self._write, self.left, self.has_ended = opened.app.store.write_application_records, writes, asyncio.Event()
+        opened.app.store.write_application_records = self.write  # type: ignore[method-assign]
+
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        if self.left == 0:
+            self.has_ended.set()
+            await asyncio.Event().wait()
+        self.left -= 1
+        await self._write(writes)
+
+
+async def counted(opened: OpenedApplication[Any]) -> dict[str, int]:
+    """How many records of each kind the user has."""
+    counts = {}
+    for kind in (DOCUMENTS, CHUNKS, CONTENTS, TEXTS):
+        page = await opened.application.records_of(kind).of_user("ann").find(limit=200)
+        counts[kind.name] = len(page.records)
+    return counts
+
+
+async def test_what_was_cut_off_anywhere_goes_on(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "ANOTHERS", timedelta(0))
+    async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", long=LONG)
+        whole = await counted(opened)
+    assert whole == {"document": 1, "chunk": 80, "content": 1, "text": 1}
+    for writes in range(20):
+        text = f"{LONG}\n\nAnd the word of it is wombat{writes}."
+        async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+            cut = Cut(opened, writes)
+            putting = asyncio.create_task(put(client, terms, "long.md", text.encode()))
+            ended = asyncio.create_task(cut.has_ended.wait())
+            is_read = asyncio.create_task(_reads(client, terms, f"wombat{writes}"))
+            await asyncio.wait({is_read, ended}, return_when=asyncio.FIRST_COMPLETED)
+            # What was there before is found until the new edition is whole.
+            assert len(await found(client, terms, "rule 7")) > 0
+            was_put = putting.done()
+            for task in (putting, ended, is_read):
+                task.cancel()
+        async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+            if not was_put:
+                await put(client, terms, "long.md", text.encode())
+            await settled(client, terms)
+            await _until_there_are(opened, whole)
+            [best, *_] = await found(client, terms, f"wombat{writes}")
+            assert f"wombat{writes}" in best["text"]
+        if cut.left > 0:
+            return
+    raise AssertionError("it has more writes than this test looks at")
+
+
+async def _until_there_are(opened: OpenedApplication[Any], counts: dict[str, int]) -> None:
+    """What is replaced goes after what replaces it is found."""
+    async with asyncio.timeout(30):
+        while await counted(opened) != counts:
+            await asyncio.sleep(0.02)
+
+
+async def _reads(client: httpx.AsyncClient, collection_id: str, word: str) -> None:
+    while not any(word in each["text"] for each in await found(client, collection_id, word)):
+        await asyncio.sleep(0.02)
+
+
+async def test_an_upload_that_broke_off_is_given_up(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE)
+        for name in ("leave.md", "new.md"):
+            cut = Cut(opened, 1)
+            putting = asyncio.create_task(put(client, terms, name, FLOOD.encode()))
+            await cut.has_ended.wait()
+            putting.cancel()
+            cut.left = -1
+        monkeypatch.setattr(ingestion, "_LONGEST_UPLOAD", timedelta(0))
+        await opened.application.find_work()
+        documents = await settled(client, terms)
+        assert {*documents} == {"leave.md"}
+        assert "28 days" in (await found(client, terms, "leave"))[0]["text"]
+        await put(client, terms, "leave.md", FLOOD.encode())
+        await settled(client, terms)
+        assert not await found(client, terms, "leave")
+
+
+async def test_documents_are_found_by_their_vectors_too(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'store.db'}"
+    async with open_application(WithLetters, store=database) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE, flood=FLOOD)
+        assert all(each["is_embedded"] for each in (await settled(client, terms)).values())
+        [best, *_] = await found(client, terms, "Every employee has 28 days of paid leave a year.")
+        assert best["ranks"] == {"words": 1, "vectors": 1}
+
+
+async def test_another_embedder_embeds_anew_and_the_one_before_is_found_meanwhile(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'store.db'}"
+    async with open_application(WithLetters, store=database) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE)
+    async with open_application(WithOthers, store=database) as opened, opened.client("ann") as client:
+        async with asyncio.timeout(60):
+            while "vectors" not in (await found(client, terms, "leave"))[0]["ranks"]:
+                await asyncio.sleep(0.02)
+        await _until_there_are(opened, {"document": 1, "chunk": 1, "content": 1, "text": 1})
+
+
+async def test_where_nothing_embeds_words_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingestion, "_AGAIN_S", 0.01)
+    database = f"sqlite:///{tmp_path / 'store.db'}"
+    async with open_application(WithoutAny, store=database) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE)
+        assert not (await settled(client, terms))["leave.md"]["is_embedded"]
+        answer = (await client.get(f"/collections/{terms}/search?q=leave")).json()
+        assert [each["ranks"] for each in answer["passages"]] == [{"words": 1}]
+        assert answer["failed"] == {"vectors": "It is not available."}
+
+
+async def test_people_take_turns(tmp_path: Path) -> None:
+    async with open_application(Retrieval) as opened, opened.client("ann") as ann, opened.client("bob") as bob:
+        many, one = await collection(ann, "Many"), await collection(bob, "One")
+        for number in range(30):
+            await put(ann, many, f"{number}.md", LONG.encode())
+        await put(bob, one, "one.md", LEAVE.encode())
+        await settled(bob, one)
+        left = (await ann.get(f"/collections/{many}/documents?limit=200")).json()["documents"]
+        assert sum(each["state"] == "waiting" for each in left) > 10

@@ -28,6 +28,11 @@ class Stored(Generic[R]):
         return self.row.user_id
 
     @property
+    def session_id(self) -> str | None:
+        """The session whose it is; None if it is none's."""
+        return self.row.session_id
+
+    @property
     def created_at(self) -> datetime:
         return self.row.created_at
 

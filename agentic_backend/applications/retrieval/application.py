@@ -34,6 +34,7 @@ from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, TURNS, Attached
 from agentic_backend.applications.retrieval.retriever import Retriever
+from agentic_backend.applications.retrieval.shelves import Place
 from agentic_backend.applications.retrieval.views import (
     AttachedCollections,
     ChangedCollection,
@@ -165,7 +166,7 @@ class Retrieval(Application):
         name = _name_of(query.name or upload.name)
         stored, is_new = await self.documents.put(own, name, upload.file)
         if is_new:
-            self.ingestion.add(user.id, stored.key)
+            self.ingestion.add(stored)
         return document_view(stored)
 
     async def list_documents(self, user: User, collection: str, query: Page) -> DocumentPage:
@@ -183,7 +184,7 @@ class Retrieval(Application):
         """Remove a document: from now on nothing of it is found."""
         found = await self._document(await self.library.own(user, collection), document)
         await self.documents.remove(found)
-        self.ingestion.add(user.id, found.key)
+        self.ingestion.add(found)
 
     async def get_text(self, user: User, collection: str, document: str, query: Span) -> DocumentText:
         """A piece of what was read of a document, of up to 100,000 characters."""
@@ -245,7 +246,7 @@ class Retrieval(Application):
         self, user: User, session_id: str | None, tuning: DocumentTuning
     ) -> list[StoredCollection]:
         """Those that an agent asks for this user: those that its entry names, and those of the conversation."""
-        attached = [] if session_id is None else await self._attached(user, session_id)
+        attached = [] if session_id is None else await self._of_conversation(user, session_id)
         if not tuning.collections:
             return attached
         readable = await self.library.readable(user)
@@ -269,6 +270,18 @@ class Retrieval(Application):
             print(f"{number}/{len(files)} {'put' if is_new else 'there'} {name}")
         await self.ingestion.find_work()
 
+    async def _of_conversation(self, user: User, session_id: str) -> list[StoredCollection]:
+        """The collections that are attached to a conversation, and its own files, of which new ones are read."""
+        attached = await self._attached(user, session_id)
+        files = await self.attachments(user, session_id)
+        if not files:
+            return attached
+        own = await self.library.of_conversation(Place(user.id, session_id))
+        for each in files:
+            if (document := await self.documents.put_attachment(own, each)) is not None:
+                self.ingestion.add(document)
+        return [*attached, own]
+
     async def _attached(self, user: User, session_id: str) -> list[StoredCollection]:
         found = await self.records_of(ATTACHED).of_session(user.id, session_id).get("attached")
         attached = []
@@ -278,7 +291,7 @@ class Retrieval(Application):
         return attached
 
     async def _document(self, collection: StoredCollection, key: str) -> StoredDocument:
-        found = await self.documents.get(collection.user_id or "", key)
+        found = await self.documents.get(Place.of(collection), key)
         if found is None or found.value.collection != collection.key or found.value.state == "removing":
             raise NotFound("There is no such document.")
         return found

@@ -2,30 +2,31 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import BinaryIO, TypeVar
 
 from agentic_backend.application import (
     Application,
-    Kind,
+    AttachmentView,
     OwnRecords,
     RecordConflict,
     RecordPage,
     RecordWrite,
     Stored,
+    User,
 )
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.records import (
-    CHUNKS,
-    CONTENTS,
-    DOCUMENTS,
+    OF_SESSIONS,
+    OF_USERS,
     PIECE_BYTES,
-    TEXTS,
     DocumentState,
     Piece,
     SourceFile,
     StoredChunk,
 )
+from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 StoredDocument = Stored[SourceFile]
 Part = TypeVar("Part", Piece, StoredChunk)
@@ -45,10 +46,10 @@ class Documents:
 
         Nothing is done for one that is there already. Raises LimitReached, and RecordConflict if somebody else puts it.
         """
-        owner = collection.user_id or ""
+        shelf = self._at(Place.of(collection))
         size, digest = await asyncio.to_thread(_measured, file)
         key = key_of(collection.key, name)
-        before = await self._of(owner).get(key)
+        before = await shelf.documents.get(key)
         if before is not None and before.value.sha256 == digest and before.value.state in _TAKEN:
             return before, False
         edition = 1 if before is None else max(before.value.edition, before.value.next_edition) + 1
@@ -62,21 +63,40 @@ class Documents:
             next_edition=edition,
         )
         if before is None:
-            stored = await self._of(owner).add(receiving, key)
+            stored = await shelf.documents.add(receiving, key)
         else:
             kept = before.value.model_copy(update={"sha256": digest, "size": size, "state": "receiving"})
-            stored = await self._of(owner).change(before, kept.model_copy(update={"next_edition": edition}))
-        await self._write_pieces(CONTENTS, owner, key, edition, file)
+            stored = await shelf.documents.change(before, kept.model_copy(update={"next_edition": edition}))
+        await self._write_pieces(shelf.contents, key, edition, file)
         return await self.change(stored, state="waiting", content_edition=edition), True
 
-    async def get(self, owner_id: str, key: str) -> StoredDocument | None:
-        return await self._of(owner_id).get(key)
+    async def put_attachment(self, collection: StoredCollection, attachment: AttachmentView) -> StoredDocument | None:
+        """Let a file of a conversation be read, which is stored already; None if it is there."""
+        shelf, key = self._at(Place.of(collection)), key_of(collection.key, attachment.id)
+        if await shelf.documents.get(key) is not None:
+            return None
+        waiting = SourceFile(
+            collection=collection.key,
+            name=attachment.name,
+            sha256="",
+            size=attachment.size,
+            state="waiting",
+            edition=0,
+            next_edition=1,
+            attachment=attachment.id,
+        )
+        with suppress(RecordConflict):
+            return await shelf.documents.add(waiting, key)
+        return None
+
+    async def get(self, place: Place, key: str) -> StoredDocument | None:
+        return await self._at(place).documents.get(key)
 
     async def of_collection(
         self, collection: StoredCollection, limit: int = 200, cursor: str | None = None
     ) -> RecordPage[SourceFile]:
         """A page of the collection's documents."""
-        own = self._of(collection.user_id or "")
+        own = self._at(Place.of(collection)).documents
         return await own.find("of_collection", collection.key, limit=limit, cursor=cursor)
 
     async def all_of(self, collection: StoredCollection) -> AsyncIterator[StoredDocument]:
@@ -91,14 +111,15 @@ class Documents:
 
     async def in_state(self, state: DocumentState) -> AsyncIterator[StoredDocument]:
         """All people's documents in this state, for nobody to see."""
-        everybodys = self._application.records_of(DOCUMENTS).of_all(None)
-        cursor: str | None = None
-        while True:
-            page = await everybodys.find("by_state", state, limit=200, cursor=cursor)
-            for each in page.records:
-                yield each
-            if (cursor := page.next_cursor) is None:
-                return
+        for kinds in (OF_USERS, OF_SESSIONS):
+            everybodys = self._application.records_of(kinds.documents).of_all(None)
+            cursor: str | None = None
+            while True:
+                page = await everybodys.find("by_state", state, limit=200, cursor=cursor)
+                for each in page.records:
+                    yield each
+                if (cursor := page.next_cursor) is None:
+                    break
 
     async def read_again(self, document: StoredDocument) -> StoredDocument:
         """Let it be read in another edition, of the same content; until then it is found as it is."""
@@ -107,7 +128,7 @@ class Documents:
     async def change(self, document: StoredDocument, **values: object) -> StoredDocument:
         """Change these fields. Raises RecordConflict if it is no longer as it was read."""
         changed = SourceFile.model_validate({**document.value.model_dump(), **values})
-        return await self._of(document.user_id or "").change(document, changed)
+        return await self._at(Place.of(document)).documents.change(document, changed)
 
     async def remove(self, document: StoredDocument) -> None:
         """From now on nobody finds it; the ingestion removes what it has."""
@@ -119,7 +140,7 @@ class Documents:
                 await self.change(found, state="removing")
                 return
             except RecordConflict:
-                found = await self.get(found.user_id or "", found.key)
+                found = await self.get(Place.of(found), found.key)
         raise RecordConflict("Others are changing this document.")
 
     async def give_up(self, document: StoredDocument) -> None:
@@ -132,33 +153,36 @@ class Documents:
 
     async def forget(self, document: StoredDocument) -> None:
         """Remove one of which nothing else is stored any more."""
-        await self._of(document.user_id or "").remove(document)
+        await self._at(Place.of(document)).documents.remove(document)
 
     async def content(self, document: StoredDocument) -> bytes:
-        """The file as it was put there."""
-        pieces = self._pieces(CONTENTS, document, document.value.content_edition)
+        """The file. Raises AttachmentNotFound if it was an attachment and is gone."""
+        value = document.value
+        if value.attachment is not None:
+            owner = User(document.user_id or "", document.user_id or "")
+            return await self._application.read_attachment(owner, value.attachment)
+        pieces = _pieces(self._at(Place.of(document)).contents, document.key, value.content_edition)
         return b"".join([piece async for piece in pieces])
 
     async def text(self, document: StoredDocument) -> str:
         """What was read of it."""
-        whole = b"".join([piece async for piece in self._pieces(TEXTS, document, document.value.edition)])
-        return whole.decode()
+        pieces = _pieces(self._at(Place.of(document)).texts, document.key, document.value.edition)
+        return b"".join([piece async for piece in pieces]).decode()
 
     async def keep_text(self, document: StoredDocument, edition: int, text: str) -> None:
         """Store what was read of it. What is there already stays: the same file is read as the same text."""
-        owner = document.user_id or ""
-        await self._write_pieces(TEXTS, owner, document.key, edition, text.encode(errors="replace"))
+        texts = self._at(Place.of(document)).texts
+        await self._write_pieces(texts, document.key, edition, text.encode(errors="replace"))
 
     async def sweep(self, document: StoredDocument) -> None:
         """Remove what is stored of other editions than its own; all of it, if it is to go."""
-        owner, value = document.user_id or "", document.value
+        shelf, value = self._at(Place.of(document)), document.value
         is_going = value.state == "removing"
-        await self._remove_others(CHUNKS, owner, document.key, 0 if is_going else value.edition)
-        await self._remove_others(TEXTS, owner, document.key, 0 if is_going else value.edition)
-        await self._remove_others(CONTENTS, owner, document.key, 0 if is_going else value.content_edition)
+        await self._remove_others(shelf.chunks, document.key, 0 if is_going else value.edition)
+        await self._remove_others(shelf.texts, document.key, 0 if is_going else value.edition)
+        await self._remove_others(shelf.contents, document.key, 0 if is_going else value.content_edition)
 
-    async def _remove_others(self, kind: Kind[Part], owner: str, key: str, edition: int) -> None:
-        records = self._application.records_of(kind).of_user(owner)
+    async def _remove_others(self, records: OwnRecords[Part], key: str, edition: int) -> None:
         cursor: str | None = None
         while True:
             page = await records.find("of", key, limit=_REMOVED_AT_ONCE, cursor=cursor)
@@ -168,34 +192,30 @@ class Documents:
                 return
 
     async def _write_pieces(
-        self, kind: Kind[Piece], owner: str, key: str, edition: int, content: BinaryIO | bytes
+        self, records: OwnRecords[Piece], key: str, edition: int, content: BinaryIO | bytes
     ) -> None:
-        own = self._application.records_of(kind).of_user(owner)
-        there = await own.find("of", key, edition, descending=True, limit=1)
+        there = await records.find("of", key, edition, descending=True, limit=1)
         number = there.records[0].value.number + 1 if there.records else 0
         while pieces := await asyncio.to_thread(_pieces_of, content, number):
-            writes: list[RecordWrite] = [
-                own.adding(
-                    Piece(document=key, edition=edition, number=number + place, data=data),
-                    f"{key}.{edition}.{number + place}",
-                )
-                for place, data in enumerate(pieces)
-            ]
+            writes: list[RecordWrite] = []
+            for place, data in enumerate(pieces, start=number):
+                piece = Piece(document=key, edition=edition, number=place, data=data)
+                writes.append(records.adding(piece, f"{key}.{edition}.{place}"))
             await self._application.write(writes)
             number += len(pieces)
 
-    async def _pieces(self, kind: Kind[Piece], document: StoredDocument, edition: int) -> AsyncIterator[bytes]:
-        own = self._application.records_of(kind).of_user(document.user_id or "")
-        cursor: str | None = None
-        while True:
-            page = await own.find("of", document.key, edition, limit=_WRITTEN_AT_ONCE, cursor=cursor)
-            for each in page.records:
-                yield each.value.data
-            if (cursor := page.next_cursor) is None:
-                return
+    def _at(self, place: Place) -> Shelf:
+        return Shelf(self._application, place)
 
-    def _of(self, owner_id: str) -> OwnRecords[SourceFile]:
-        return self._application.records_of(DOCUMENTS).of_user(owner_id)
+
+async def _pieces(records: OwnRecords[Piece], key: str, edition: int) -> AsyncIterator[bytes]:
+    cursor: str | None = None
+    while True:
+        page = await records.find("of", key, edition, limit=_WRITTEN_AT_ONCE, cursor=cursor)
+        for each in page.records:
+            yield each.value.data
+        if (cursor := page.next_cursor) is None:
+            return
 
 
 def key_of(collection_id: str, name: str) -> str:

@@ -17,6 +17,7 @@ from agentic_backend.application import (
     Overloaded,
     RateLimited,
     RecordConflict,
+    SessionNotFound,
     StoreUnavailable,
 )
 from agentic_backend.applications.retrieval.chunks import CHUNKER
@@ -24,6 +25,7 @@ from agentic_backend.applications.retrieval.documents import Documents, StoredDo
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.reading import CollectionGone, DocumentReading, NotEmbedded
 from agentic_backend.applications.retrieval.records import DocumentState
+from agentic_backend.applications.retrieval.shelves import Place
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ _NOT_READ = "The document could not be read."
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    owner_id: str
+    place: Place
     key: str
 
 
@@ -47,38 +49,41 @@ class Ingestion:
         self._documents = documents
         self._reading = DocumentReading(application, library, documents)
         self._embedder = embedder
-        self._waiting: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
-        """The keys of documents by their owners, who take turns."""
+        self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
+        """Documents by the people whose they are, who take turns."""
         self._tries: dict[_Job, int] = {}
         """How often documents have failed that are tried again."""
         self._without_vectors: set[_Job] = set()
         """Documents that could not be embedded."""
         self._is_work = asyncio.Event()
 
-    def add(self, owner_id: str, key: str) -> None:
+    def add(self, document: StoredDocument) -> None:
         """Let this document have its turn."""
+        self._add(_Job(Place.of(document), document.key))
+
+    def _add(self, job: _Job) -> None:
         if sum(map(len, self._waiting.values())) < _MOST_WAITING:
-            self._waiting.setdefault(owner_id, OrderedDict())[key] = None
+            self._waiting.setdefault(job.place.user_id, OrderedDict())[job] = None
         self._is_work.set()
 
     async def find_work(self) -> None:
         """Look for documents that wait or go, such as those of a server that was killed, or whose content broke off."""
         async for each in self._documents.in_state("receiving"):
             if each.updated_at < datetime.now(UTC) - _LONGEST_UPLOAD:
-                with suppress(RecordConflict):
+                with suppress(RecordConflict, SessionNotFound):
                     await self._documents.give_up(each)
         states: tuple[DocumentState, ...] = ("waiting", "replacing", "removing")
         for state in states:
             async for each in self._documents.in_state(state):
-                self.add(each.user_id or "", each.key)
+                self.add(each)
 
     async def find_outdated(self) -> None:
         """Look for documents that another chunker has cut or another model has embedded: they are read again."""
         async for each in self._documents.in_state("ready"):
             if (each.value.chunker, each.value.embedder) != (CHUNKER, self._embedder):
-                with suppress(RecordConflict):
+                with suppress(RecordConflict, SessionNotFound):
                     await self._documents.read_again(each)
-                    self.add(each.user_id or "", each.key)
+                    self.add(each)
 
     async def run(self) -> None:
         """Do what waits, until this is cancelled."""
@@ -89,29 +94,29 @@ class Ingestion:
                 continue
             try:
                 await self._do(job)
-            except RecordConflict:
-                # Another instance is at it, or somebody has put another content there, which has a turn of its own.
+            except (RecordConflict, SessionNotFound):
+                # Another instance is at it, or another content has come, which has a turn of its own; or it is gone.
                 continue
             except StoreUnavailable:
                 # Nothing goes on without it.
                 await asyncio.sleep(_AGAIN_S)
-                self.add(job.owner_id, job.key)
+                self._add(job)
             except Exception as error:
-                with suppress(RecordConflict, StoreUnavailable):
+                with suppress(RecordConflict, SessionNotFound, StoreUnavailable):
                     await self._settle(job, error)
 
     def _next(self) -> _Job | None:
         if not self._waiting:
             return None
-        owner_id, keys = self._waiting.popitem(last=False)
-        key, _ = keys.popitem(last=False)
-        if keys:
+        owner_id, jobs = self._waiting.popitem(last=False)
+        job, _ = jobs.popitem(last=False)
+        if jobs:
             # Behind the others.
-            self._waiting[owner_id] = keys
-        return _Job(owner_id, key)
+            self._waiting[owner_id] = jobs
+        return job
 
     async def _do(self, job: _Job) -> None:
-        document = await self._documents.get(job.owner_id, job.key)
+        document = await self._documents.get(job.place, job.key)
         if document is None:
             return
         match document.value.state:
@@ -122,14 +127,14 @@ class Ingestion:
             case "removing":
                 await self._documents.sweep(document)
                 await self._documents.forget(document)
-                await self._forget_collection(job.owner_id, document.value.collection)
+                await self._forget_collection(job.place, document.value.collection)
 
     async def _read(self, document: StoredDocument, job: _Job) -> None:
         try:
             await self._reading.read(document, None if job in self._without_vectors else self._embedder)
         except CollectionGone:
             await self._documents.remove(document)
-            self.add(job.owner_id, job.key)
+            self._add(job)
         self._tries.pop(job, None)
         self._without_vectors.discard(job)
 
@@ -138,12 +143,12 @@ class Ingestion:
         cause = error.cause if isinstance(error, NotEmbedded) else error
         if isinstance(cause, AgenticError) and self._may_try_again(job, cause):
             # Others go on meanwhile.
-            asyncio.get_running_loop().call_later(_AGAIN_S, self.add, job.owner_id, job.key)
+            asyncio.get_running_loop().call_later(_AGAIN_S, self._add, job)
         elif isinstance(error, NotEmbedded):
             # It is found by its words; the next start tries again.
             log.warning("document not embedded", extra={"embedder": self._embedder})
             self._without_vectors.add(job)
-            self.add(job.owner_id, job.key)
+            self._add(job)
         else:
             if not isinstance(cause, AgenticError):
                 log.error("document not read", extra={"error": type(error).__name__})
@@ -158,7 +163,7 @@ class Ingestion:
         return False
 
     async def _fail(self, job: _Job, reason: str) -> None:
-        document = await self._documents.get(job.owner_id, job.key)
+        document = await self._documents.get(job.place, job.key)
         if document is not None and document.value.state == "waiting":
             # Nothing of it is found: what it said before is not what it says now.
             failed = await self._documents.change(document, state="failed", reason=reason[:500], edition=0, chunks=0)
@@ -170,12 +175,12 @@ class Ingestion:
         async for each in self._documents.all_of(collection):
             is_empty = False
             await self._documents.remove(each)
-            self.add(each.user_id or "", each.key)
+            self.add(each)
         if is_empty:
-            await self._forget_collection(collection.user_id or "", collection.key)
+            await self._forget_collection(Place.of(collection), collection.key)
 
-    async def _forget_collection(self, owner_id: str, collection_id: str) -> None:
-        collection = await self._library.of_owner(owner_id, collection_id)
+    async def _forget_collection(self, place: Place, collection_id: str) -> None:
+        collection = await self._library.at(place, collection_id)
         if collection is not None and collection.value.removing:
             page = await self._documents.of_collection(collection, limit=1)
             if not page.records:

@@ -6,10 +6,12 @@ is removed is found by nobody from that moment on.
 
 from asyncio import gather
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from uuid import uuid4
 
-from agentic_backend.application import Application, NotFound, OwnRecords, RecordConflict, Stored, User
-from agentic_backend.applications.retrieval.records import COLLECTIONS, Collection
+from agentic_backend.application import Application, NotFound, RecordConflict, SessionNotFound, Stored, User
+from agentic_backend.applications.retrieval.records import OF_USERS, Collection
+from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 StoredCollection = Stored[Collection]
 
@@ -17,6 +19,8 @@ MOST_GROUPS = 50
 """Of one user, in which collections are looked for."""
 _MOST_OF_GROUP = 200
 _TRIES = 5
+OF_CONVERSATION = "conversation"
+"""The id of the collection of a conversation's own files."""
 
 
 class Library:
@@ -26,7 +30,7 @@ class Library:
     async def add(self, user: User, title: str, shared_with: str | None) -> StoredCollection:
         """Raises LimitReached."""
         collection = Collection(id=uuid4().hex, title=title, shared_with=shared_with)
-        return await self._of(user.id).add(collection, collection.id)
+        return await self._at(Place(user.id)).collections.add(collection, collection.id)
 
     async def readable(self, user: User) -> list[StoredCollection]:
         """Those that the user may read: their own by title, then those of their groups."""
@@ -38,11 +42,15 @@ class Library:
 
     async def get(self, user: User, collection_id: str) -> StoredCollection:
         """One that the user may read. Raises NotFound."""
-        found = await self._of(user.id).get(collection_id)
+        found = await self._at(Place(user.id)).collections.get(collection_id)
         if found is not None and not found.value.removing:
             return found
         for group in sorted(user.groups)[:MOST_GROUPS]:
-            page = await self._application.records_of(COLLECTIONS).of_group(user, group).find("shared", collection_id)
+            page = (
+                await self._application.records_of(OF_USERS.collections)
+                .of_group(user, group)
+                .find("shared", collection_id)
+            )
             for each in page.records:
                 if not each.value.removing:
                     return each
@@ -50,7 +58,7 @@ class Library:
 
     async def own(self, user: User, collection_id: str) -> StoredCollection:
         """One of the user's own. Raises NotFound."""
-        found = await self._of(user.id).get(collection_id)
+        found = await self._at(Place(user.id)).collections.get(collection_id)
         if found is None or found.value.removing:
             raise NotFound("There is no such collection of yours.")
         return found
@@ -58,7 +66,7 @@ class Library:
     async def change(self, collection: StoredCollection, title: str, shared_with: str | None) -> StoredCollection:
         """Raises RecordConflict if somebody else changes it at the same time."""
         changed = collection.value.model_copy(update={"title": title, "shared_with": shared_with})
-        return await self._of(collection.user_id).change(collection, changed)
+        return await self._at(Place.of(collection)).collections.change(collection, changed)
 
     async def remove(self, collection: StoredCollection) -> None:
         """From now on nobody finds it; the ingestion removes what it has."""
@@ -71,16 +79,35 @@ class Library:
 
     async def may_read(self, user: User, collections: Sequence[StoredCollection]) -> dict[str, StoredCollection]:
         """Those of them that the user may read now, by id: what was read before this was theirs to read."""
-        found = await gather(*(self._of(each.user_id).get(each.key) for each in collections))
+        found = await gather(*map(self._again, collections))
         return {each.key: each for each in found if each is not None and is_readable(user, each)}
 
-    async def of_owner(self, owner_id: str, collection_id: str) -> StoredCollection | None:
+    async def _again(self, collection: StoredCollection) -> StoredCollection | None:
+        try:
+            return await self._at(Place.of(collection)).collections.get(collection.key)
+        except SessionNotFound:
+            return None
+
+    async def at(self, place: Place, collection_id: str) -> StoredCollection | None:
         """As it is stored, for nobody to see."""
-        return await self._of(owner_id).get(collection_id)
+        return await self._at(place).collections.get(collection_id)
+
+    async def of_conversation(self, place: Place) -> StoredCollection:
+        """The files of a conversation. Raises SessionNotFound."""
+        own = self._at(place).collections
+        found = await own.get(OF_CONVERSATION)
+        if found is not None:
+            return found
+        with suppress(RecordConflict):
+            return await own.add(Collection(id=OF_CONVERSATION, title="This conversation"), OF_CONVERSATION)
+        found = await own.get(OF_CONVERSATION)
+        if found is None:
+            raise NotFound("The conversation has no files.")
+        return found
 
     async def forget(self, collection: StoredCollection) -> None:
         """Remove one that has no documents any more."""
-        await self._of(collection.user_id).remove(collection)
+        await self._at(Place.of(collection)).collections.remove(collection)
 
     async def _update(self, collection: StoredCollection, **values: object) -> None:
         """Change it, whatever else others change of it meanwhile."""
@@ -90,29 +117,30 @@ class Library:
                 raise NotFound("The collection is gone.")
             changed = Collection.model_validate({**found.value.model_dump(), **values})
             try:
-                await self._of(collection.user_id).change(found, changed)
+                await self._at(Place.of(collection)).collections.change(found, changed)
                 return
             except RecordConflict:
-                found = await self._of(collection.user_id).get(collection.key)
+                found = await self._at(Place.of(collection)).collections.get(collection.key)
         raise RecordConflict("Others are changing this collection.")
 
     async def _own(self, owner_id: str) -> AsyncIterator[StoredCollection]:
         cursor = None
         while True:
-            page = await self._of(owner_id).find(limit=200, cursor=cursor)
+            page = await self._at(Place(owner_id)).collections.find(limit=200, cursor=cursor)
             for each in page.records:
                 if not each.value.removing:
                     yield each
             if (cursor := page.next_cursor) is None:
                 return
 
-    async def _shared(self, user: User, group: str) -> list[StoredCollection]:
-        shared = self._application.records_of(COLLECTIONS).of_group(user, group)
-        page = await shared.find("shared", limit=_MOST_OF_GROUP)
+    async def _shared(self, user: User, group: str, *collection_id: str) -> list[StoredCollection]:
+        """Those that are shared with a group, or the one of these with this id."""
+        shared = self._application.records_of(OF_USERS.collections).of_group(user, group)
+        page = await shared.find("shared", *collection_id, limit=_MOST_OF_GROUP)
         return [each for each in page.records if not each.value.removing]
 
-    def _of(self, owner_id: str | None) -> OwnRecords[Collection]:
-        return self._application.records_of(COLLECTIONS).of_user(owner_id or "")
+    def _at(self, place: Place) -> Shelf:
+        return Shelf(self._application, place)
 
 
 def is_readable(user: User, collection: StoredCollection) -> bool:

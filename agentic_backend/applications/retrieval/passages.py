@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from agentic_backend.applications.retrieval.shelves import Place
+
 _TAG = re.compile(r"<(?=/?\s*passage)", re.IGNORECASE)
 _HARMLESS = "\u2039"
 """In the place of `<` in what would look like a tag."""
@@ -16,7 +18,7 @@ _GAP = 2
 class Passage:
     """A span of a document, and why it was taken."""
 
-    owner_id: str
+    place: Place
     document: str
     """The document's key."""
     edition: int
@@ -80,7 +82,7 @@ def _joined(passages: Sequence[Passage]) -> list[Passage]:
     """Passages that follow each other in a document as one, at the place of the better one."""
     places = {id(passage): place for place, passage in enumerate(passages)}
     joined: list[tuple[int, Passage]] = []
-    for after in sorted(passages, key=lambda one: (one.owner_id, one.document, one.edition, one.start)):
+    for after in sorted(passages, key=lambda one: (one.place.user_id, one.document, one.edition, one.start)):
         place = places[id(after)]
         if joined and _follows(after, joined[-1][1]):
             before_place, before = joined.pop()
@@ -91,7 +93,7 @@ def _joined(passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _follows(after: Passage, before: Passage) -> bool:
-    is_same = (after.owner_id, after.document, after.edition) == (before.owner_id, before.document, before.edition)
+    is_same = (after.place, after.document, after.edition) == (before.place, before.document, before.edition)
     return is_same and 0 <= after.start - before.end <= _GAP
 
 

@@ -12,7 +12,8 @@ from agentic_backend.applications.retrieval.chunks import CHUNKER, Chunk, chunks
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
-from agentic_backend.applications.retrieval.records import CHUNKS, StoredChunk
+from agentic_backend.applications.retrieval.records import StoredChunk
+from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 _EMBEDDED_AT_ONCE, _WRITTEN_AT_ONCE = 64, 100
 ANOTHERS = timedelta(minutes=1)
@@ -48,7 +49,7 @@ class DocumentReading:
         read = await self._application.read_document(value.name, content, user=_owner_of(document))
         chunks = await asyncio.to_thread(chunks_of, read)
         vectors = await self._embedded(document, chunks, embedder)
-        collection = await self._library.of_owner(document.user_id or "", value.collection)
+        collection = await self._library.at(Place.of(document), value.collection)
         if collection is None or collection.value.removing:
             raise CollectionGone
         language = language_of(read.text)
@@ -81,7 +82,7 @@ class DocumentReading:
 
     async def _begun(self, document: StoredDocument) -> StoredDocument:
         """The document, in an edition of which nothing is there. Raises RecordConflict if another instance is at it."""
-        own = self._application.records_of(CHUNKS).of_user(document.user_id or "")
+        own = Shelf(self._application, Place.of(document)).chunks
         there = await own.find("of", document.key, document.value.next_edition, descending=True, limit=1)
         if not there.records:
             return document
@@ -112,7 +113,7 @@ class DocumentReading:
         chunks: Sequence[StoredChunk],
         vectors: Sequence[Vector | None],
     ) -> None:
-        own = self._application.records_of(CHUNKS).of_user(document.user_id or "")
+        own = Shelf(self._application, Place.of(document)).chunks
         await self._library.search_within(collection, index)
         writes: list[RecordWrite] = [
             own.adding(chunk, f"{document.key}.{chunk.edition}.{chunk.number}", vector=vector)

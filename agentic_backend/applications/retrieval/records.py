@@ -5,15 +5,16 @@ left over, is never found. So a new edition is there whole at once, and so does 
 """
 
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentic_backend.application import Index, Kind, Record, Vectors, Words
 
+R = TypeVar("R", bound=Record)
 DocumentState = Literal["receiving", "waiting", "replacing", "ready", "failed", "removing"]
 
 
 class Collection(Record):
-    """Documents that are searched together."""
+    """Documents that are searched together: a person's, or the files of a conversation."""
 
     id: str
     """Its key too; here, so that members of a group find it."""
@@ -43,6 +44,8 @@ class SourceFile(Record):
     """What it is being read in, or will be."""
     content_edition: int = 0
     """What its content is stored in: that of the upload."""
+    attachment: str | None = None
+    """The attachment that it is, whose content is stored with it; None if it was put here."""
     reason: str | None = None
     """Why it could not be read, in words for people."""
     kind: str | None = None
@@ -113,31 +116,44 @@ PIECE_BYTES = 180 * 1024
 _MOST_PIECES = 6_000
 """So that the documents of one person have a gigabyte."""
 
-COLLECTIONS = Kind(
-    "collection",
-    Collection,
-    group="shared_with",
-    most=200,
-    indexes={
-        "shared": Index("shared_with", "id", all_owners=True),
-        "removing": Index("removing", all_owners=True),
-    },
-)
-DOCUMENTS = Kind(
-    "document",
-    SourceFile,
-    indexes={"of_collection": Index("collection"), "by_state": Index("state", all_owners=True)},
-)
-CONTENTS = Kind("content", Piece, most=_MOST_PIECES, indexes={"of": Index("document", "edition", "number")})
-TEXTS = Kind("text", Piece, most=_MOST_PIECES, indexes={"of": Index("document", "edition", "number")})
-CHUNKS = Kind(
-    "chunk",
-    StoredChunk,
-    words=Words("text", within="index", language="language"),
-    vectors=_vectors(),
-    most=100_000,
-    indexes={"of": Index("document", "edition", "number")},
-)
+
+class Kinds(NamedTuple):
+    """The kinds of records of documents, all of one owner."""
+
+    collections: Kind[Collection]
+    documents: Kind[SourceFile]
+    contents: Kind[Piece]
+    texts: Kind[Piece]
+    chunks: Kind[StoredChunk]
+
+
+def _kinds(owner: Literal["user", "session"], prefix: str, collections: Kind[Collection]) -> Kinds:
+    of_document = {"of": Index("document", "edition", "number")}
+    return Kinds(
+        collections,
+        Kind(
+            f"{prefix}document",
+            SourceFile,
+            owner=owner,
+            indexes={"of_collection": Index("collection"), "by_state": Index("state", all_owners=True)},
+        ),
+        Kind(f"{prefix}content", Piece, owner=owner, most=_MOST_PIECES, indexes=of_document),
+        Kind(f"{prefix}text", Piece, owner=owner, most=_MOST_PIECES, indexes=of_document),
+        Kind(
+            f"{prefix}chunk",
+            StoredChunk,
+            owner=owner,
+            words=Words("text", within="index", language="language"),
+            vectors=_vectors(),
+            most=100_000,
+            indexes=of_document,
+        ),
+    )
+
+
+_SHARED = {"shared": Index("shared_with", "id", all_owners=True), "removing": Index("removing", all_owners=True)}
+OF_USERS = _kinds("user", "", Kind("collection", Collection, group="shared_with", most=200, indexes=_SHARED))
+OF_SESSIONS = _kinds("session", "session_", Kind("session_collection", Collection, owner="session", most=1))
 ATTACHED = Kind("attached", Attached, owner="session", most=1)
 TURNS = Kind("turn", Turn, owner="session", most=10)
-KINDS = (COLLECTIONS, DOCUMENTS, CONTENTS, TEXTS, CHUNKS, ATTACHED, TURNS)
+KINDS: tuple[Kind[Any], ...] = (*OF_USERS, *OF_SESSIONS, ATTACHED, TURNS)

@@ -17,7 +17,8 @@ from agentic_backend.applications.retrieval.fusion import Fused, fuse
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.passages import Passage
-from agentic_backend.applications.retrieval.records import CHUNKS, StoredChunk
+from agentic_backend.applications.retrieval.records import StoredChunk
+from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,8 @@ WAY_S = 10.0
 """How long a way may take."""
 
 Hit = Found[StoredChunk]
-_Key = tuple[str, str]
-"""Whose a chunk is, and its key."""
+_Key = tuple[Place, str]
+"""Where a chunk is, and its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +93,21 @@ class Retriever:
         return Retrieved(passages, told, language)
 
     async def _by_words(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:
-        async def of(owner: str, within: Sequence[str]) -> Sequence[Hit]:
-            return await self._application.records_of(CHUNKS).of_user(owner).search(query, within=within, limit=depth)
+        async def at(place: Place, within: Sequence[str]) -> Sequence[Hit]:
+            return await Shelf(self._application, place).chunks.search(query, within=within, limit=depth)
 
-        return await _over(collections, of, lambda index: True, depth)
+        return await _over(collections, at, lambda index: True, depth)
 
     async def _by_vectors(
         self, user: User, query: str, collections: Sequence[StoredCollection], depth: int
     ) -> list[Hit]:
         embedded = await self._application.embed([query], user=user, model=self._embedder, kind="query")
 
-        async def of(owner: str, within: Sequence[str]) -> Sequence[Hit]:
-            chunks = self._application.records_of(CHUNKS).of_user(owner)
+        async def at(place: Place, within: Sequence[str]) -> Sequence[Hit]:
+            chunks = Shelf(self._application, place).chunks
             return await chunks.nearest(embedded.vectors[0], within=within, limit=depth)
 
-        return await _over(collections, of, lambda index: index.partition(" ")[2] == self._embedder, depth)
+        return await _over(collections, at, lambda index: index.partition(" ")[2] == self._embedder, depth)
 
     async def _readable(
         self,
@@ -115,7 +116,7 @@ class Retriever:
         collections: Sequence[StoredCollection],
     ) -> list[Passage]:
         keys = list(dict.fromkeys((one.item[0], chunk.document) for one, chunk in fused))
-        found = await asyncio.gather(*(self._documents.get(owner, key) for owner, key in keys))
+        found = await asyncio.gather(*(self._documents.get(place, key) for place, key in keys))
         documents = {key: each for key, each in zip(keys, found, strict=True) if each is not None}
         # Last, so that what was read before was theirs to read.
         readable = await self._library.may_read(user, collections)
@@ -141,21 +142,21 @@ def weights_of(language: str | None, hits: Mapping[_Key, Hit]) -> Callable[[str,
 
 async def _over(
     collections: Sequence[StoredCollection],
-    search: Callable[[str, Sequence[str]], Awaitable[Sequence[Hit]]],
+    search: Callable[[Place, Sequence[str]], Awaitable[Sequence[Hit]]],
     is_fit: Callable[[str], bool],
     depth: int,
 ) -> list[Hit]:
     """What a search of each owner's collections finds, the best of all first."""
-    indexes: dict[str, list[str]] = {}
+    indexes: dict[Place, list[str]] = {}
     for each in collections:
-        indexes.setdefault(each.user_id or "", []).extend(filter(is_fit, each.value.indexes))
+        indexes.setdefault(Place.of(each), []).extend(filter(is_fit, each.value.indexes))
     searches = [
-        search(owner, within[first : first + _MOST_WITHIN])
-        for owner, within in indexes.items()
+        search(place, within[first : first + _MOST_WITHIN])
+        for place, within in indexes.items()
         for first in range(0, len(within), _MOST_WITHIN)
     ]
     found = [hit for hits in await asyncio.gather(*searches) for hit in hits]
-    return sorted(found, key=lambda hit: (-hit.score, _key_of(hit)))[:depth]
+    return sorted(found, key=lambda hit: (-hit.score, hit.record.key))[:depth]
 
 
 async def _done(name: str, way: Callable[[], Awaitable[list[Hit]]]) -> tuple[str, list[Hit], Way]:
@@ -176,7 +177,7 @@ def _since(began: float) -> int:
 
 
 def _key_of(hit: Hit) -> _Key:
-    return hit.record.user_id or "", hit.record.key
+    return Place.of(hit.record), hit.record.key
 
 
 def _is_there(document: StoredDocument, chunk: StoredChunk) -> bool:
@@ -185,7 +186,7 @@ def _is_there(document: StoredDocument, chunk: StoredChunk) -> bool:
 
 def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: str) -> Passage:
     return Passage(
-        owner_id=one.item[0],
+        place=one.item[0],
         document=chunk.document,
         edition=chunk.edition,
         name=document.value.name,

@@ -1,5 +1,6 @@
 """Answers from documents, over sockets: what is found goes into the prompt, what is cited is shown, and no more."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -99,6 +100,24 @@ async def test_an_agent_asks_what_its_entry_names_and_the_conversation_has(serve
     async with documents(server, "eve") as eve:
         for call in (eve.get(f"/sessions/{session_id}/turn"), eve.get(f"/sessions/{session_id}/collections")):
             assert error_of(await call)["code"] == "session_not_found"
+
+
+async def test_files_of_a_conversation_are_asked_in_every_turn_and_go_with_it(server: RunningServer) -> None:
+    async with documents(server, "lea") as client, chat(server.address, token="dev:lea") as talk:
+        files = {"file": ("leave.md", (LEAVE + "\n\n# More\n\n" + FLOOD * 3).encode())}
+        attached = (await client.post(f"{server.address}/agentic/v1/attachments", files=files)).json()["id"]
+        final = (await talk.ask("Hello", agent_id="attached", attachments=[attached]))[-1]
+        session_id = final["messages"][0]["session_id"]
+        async with asyncio.timeout(30):
+            while not sources_of(final):
+                final = (await talk.ask("paid leave?", agent_id="attached", session_id=session_id))[-1]
+        assert {name for _, name in sources_of(final)} == {"leave.md"}
+        # Another conversation does not ask them.
+        assert not sources_of((await talk.ask("paid leave?", agent_id="attached"))[-1])
+        deleted = await client.delete(f"{server.address}/agentic/v1/sessions/{session_id}")
+        assert deleted.status_code == 204
+    stored = b"".join(file.read_bytes() for file in server.data.glob("*.db*"))
+    assert session_id.encode().hex().encode() not in stored
 
 
 async def test_the_corpus_alone_says_that_it_does_not_know_and_asks_no_model(server: RunningServer) -> None:

@@ -24,8 +24,8 @@ TOKENS = 250
 
 # How good it is to cut before a unit of text.
 _PARAGRAPH, _TITLE, _ITEM, _SENTENCE, _WITHIN, _NEVER = 1.0, 1.3, 0.9, 0.6, 0.2, 0.0
-_SMALL = 0.25
-"""Of the longest chunk: what is smaller is joined with its neighbours where it can be."""
+# Of the longest chunk so much is aimed at, which leaves some choice of where to cut; less is small, and joined.
+_FILLED, _SMALL = 0.85, 0.25
 # Lines of texts that are wrapped are not so long, so each of these is a paragraph of its own.
 _LONG_LINE, _LONGEST_TITLE = 160, 80
 _LIST_MARK = re.compile(r"[ \t]*(?:[-*+•–·‣▪]|\d{1,3}[.)])[ \t]+\S")
@@ -87,6 +87,7 @@ class _Cutting:
     def __init__(self, document: Document, most: int) -> None:
         self._text = document.text
         self._most = most
+        self._aim = int(most * _FILLED)
         self._least = int(most * _SMALL)
         self._blocks = list(_with_gaps(document))
         self._units = _Units()
@@ -154,10 +155,10 @@ class _Cutting:
         yield from self._cut(begun, end)
 
     def _cut(self, first: int, end: int) -> Iterator[Chunk]:
-        """As few chunks as fit, of about the same size, cut where it is best."""
+        """Chunks of about the same size, cut where it is best."""
         weights, most = self._units.weights, self._most
         while first < end and (size := self._size(first, end)) > most:
-            aim = size / -(-size // most)
+            aim = size / -(-size // self._aim)
             least, best, best_score, unit = aim * 0.5, first + 1, -9.0, first + 1
             while unit < end and (reached := self._size(first, unit)) <= most:
                 if reached >= least:

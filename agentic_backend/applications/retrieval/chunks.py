@@ -24,7 +24,7 @@ TOKENS = 250
 
 # How good it is to cut before a unit of text.
 _PARAGRAPH, _TITLE, _ITEM, _SENTENCE, _WITHIN, _NEVER = 1.0, 1.3, 0.9, 0.6, 0.2, 0.0
-# Of the longest chunk so much is aimed at, so that there is some choice of where to cut; less is small.
+# Of the longest chunk so much is aimed at, which leaves some choice of where to cut; less is small, and joined.
 _FILLED, _SMALL = 0.85, 0.25
 # Lines of texts that are wrapped are not so long, so each of these is a paragraph of its own.
 _LONG_LINE, _LONGEST_TITLE = 160, 80

@@ -50,6 +50,8 @@ class Retrieved:
     ways: Mapping[str, Way] = field(default_factory=dict)
     language: str | None = None
     """Of the query."""
+    hits: int = 0
+    """How many chunks were found, some of which may be gone."""
 
 
 class Retriever:
@@ -66,14 +68,16 @@ class Retriever:
             return Retrieved(language=language)
         for depth in _DEPTHS:
             found = await self._retrieved(user, language, query, collections, depth)
-            if found is not None:
-                return found
-        return Retrieved(language=language)
+            if len(found.passages) >= min(found.hits, depth // 2):
+                break
+            # Much of what is found is of documents that are being replaced: it is looked for deeper, and where they
+            # are searched now.
+            collections = list((await self._library.may_read(user, collections)).values())
+        return found
 
     async def _retrieved(
         self, user: User, language: str | None, query: str, collections: Sequence[StoredCollection], depth: int
-    ) -> Retrieved | None:
-        """None if much of what is found is of documents that are being replaced, so that it is looked for deeper."""
+    ) -> Retrieved:
         ways: dict[str, Callable[[], Awaitable[list[Hit]]]] = {
             "words": lambda: self._by_words(query, collections, depth)
         }
@@ -88,9 +92,7 @@ class Retriever:
             hits.update((_key_of(hit), hit) for hit in found)
         fused = fuse(rankings, weights_of(language, hits))
         passages = await self._readable(user, [(one, hits[one.item].record.value) for one in fused], collections)
-        if len(passages) < min(len(fused), depth // 2) and depth < _DEPTHS[-1]:
-            return None
-        return Retrieved(passages, told, language)
+        return Retrieved(passages, told, language, len(fused))
 
     async def _by_words(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:
         async def at(place: Place, within: Sequence[str]) -> Sequence[Hit]:

@@ -22,10 +22,11 @@ const PROTOCOL = "2026-01-26";
 const LONGEST_ASK = 20_000;
 
 /**
- * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `onHeight` is told how high
+ * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `allowed()`
+ * returns the hosts that the frame allows, `onHeight` is told how high
  * the panel is, `follow()` has it hear of the conversation.
  */
-export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow }) {
+export function methodsOf({ panel, panels, frame, displayMode, allowed, begins, confirm, onHeight, follow }) {
   const may = (what) => {
     if (!panel.may.includes(what)) throw new Refused(`This panel may not ${what}.`);
   };
@@ -37,8 +38,17 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
     "ui/initialize": () => ({
       protocolVersion: PROTOCOL,
       hostInfo: { name: brand.name, version: "1.0.0" },
-      hostCapabilities: { openLinks: {}, serverTools: {}, ...(panel.may.includes("ask") && { message: { text: {} } }) },
-      hostContext: hostContext(frame, displayMode),
+      hostCapabilities: {
+        openLinks: {},
+        serverTools: {},
+        sandbox: { permissions: {}, csp: allowed() },
+        ...(panel.may.includes("ask") && { message: { text: {} } }),
+      },
+      hostContext: {
+        ...hostContext(frame, displayMode),
+        // Of the tool's schema the page knows no more.
+        ...(panel.isOfTool && { toolInfo: { tool: { name: panel.tool, inputSchema: { type: "object" } } } }),
+      },
     }),
     ping: () => ({}),
     "ui/request-display-mode": () => ({ mode: displayMode }),

@@ -1,5 +1,6 @@
-"""What documents of MCP servers need in the page beyond what every frame has: hosts, and time to end."""
+"""What documents of MCP servers need beyond what every frame has: hosts, time to end, and to tell models something."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from importlib.resources import files
@@ -12,6 +13,7 @@ from services.mcp_raw import raw_server
 from support.chat_page import ChatPage
 from support.mcp_agents import MODULE
 from support.page_panels import frame_of, until
+from support.rest_client import messages_of, rest
 from support.running_server import RunningServer, running_server
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
@@ -141,3 +143,87 @@ async def test_one_that_does_not_answer_is_taken_away(page: ChatPage) -> None:
     await page.by("new-chat").click()
     await until(frame, "heard.some(({ method }) => method === 'ui/resource-teardown')")
     await expect(page.tab.locator("iframe")).to_have_count(0)
+
+
+async def sent(server: RunningServer, page: ChatPage) -> list[list[str]]:
+    """The files that went along with each message of the person's."""
+    async with rest(server) as http:
+        asked = [one["parts"] for one in await messages_of(http, page.session_id) if one["role"] == "user"]
+        ids = [[part["attachment_id"] for part in parts if part["type"] == "file"] for parts in asked]
+        return [[(await http.get(f"/attachments/{each}")).text for each in files] for files in ids]
+
+
+async def told(frame: Frame, **params: Any) -> Any:
+    return await frame.evaluate("(params) => request('ui/update-model-context', params)", params)
+
+
+def texts(*given: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text} for text in given]
+
+
+async def test_what_a_document_tells_goes_along_with_the_next_message(
+    page: ChatPage, shared_server: RunningServer
+) -> None:
+    frame = await looked(page)
+    kept: list[str] = []
+    page.tab.on("request", lambda request: request.url.endswith("/app-context") and kept.append(request.url))
+    # Once what it has told first is replaced by what it has told last.
+    async with page.tab.expect_response(lambda response: response.request.method == "DELETE"):
+        for number in range(30):
+            assert (await told(frame, content=texts(f"chosen: {number}")))["result"] == {}
+    assert len(kept) == 2
+    attached = page.by("attached")
+    await expect(attached).to_have_count(1)
+    await expect(attached).to_contain_text("From look (needy).txt")
+    await page.asked("What is chosen?")
+    await expect(attached).to_have_count(0)
+    await page.asked("And now?")
+    [first, [file], last] = await sent(shared_server, page)
+    assert first == last == [] and file.endswith("chosen: 29")
+
+
+async def test_a_person_takes_out_what_a_document_tells(page: ChatPage) -> None:
+    page.provokes("404")
+    frame = await looked(page)
+    await told(frame, structuredContent={"chosen": 1})
+    await page.by("remove-attachment").click()
+    await told(frame, structuredContent={"chosen": 2})
+    refusal = "The person has taken it out."
+    async with asyncio.timeout(30):
+        while (await told(frame, structuredContent={"chosen": 3})).get("error", {}).get("message") != refusal:
+            await asyncio.sleep(0.2)
+    await expect(page.by("attached")).to_have_count(0)
+
+
+async def test_a_message_of_a_document_takes_along_what_it_tells(page: ChatPage, shared_server: RunningServer) -> None:
+    frame = await looked(page)
+    await page.composer.fill("half written")
+    await frame.evaluate("""() => {
+        task = () => {
+            request("ui/update-model-context", { content: [{ type: "text", text: "much" }] });
+            return request("ui/message", { role: "user", content: { type: "text", text: "What of this?" } });
+        };
+    }""")
+    await page.tab.frame_locator('iframe[title="look"]').locator("#act").click()
+    dialog = page.tab.get_by_role("dialog").filter(has_text="Send this message?")
+    await expect(dialog).to_contain_text("With From look (needy).txt")
+    await dialog.get_by_role("button", name="Send").click()
+    await page.ended(exchanges=2)
+    assert [len(files) for files in await sent(shared_server, page)] == [0, 1]
+    await expect(page.by("attached")).to_have_count(0)
+    await expect(page.composer).to_have_value("half written")
+    await page.composer.fill("")
+
+
+WRONG = {
+    "an image": {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]},
+    "no blocks": {"content": "text"},
+    "no object": {"structuredContent": [1]},
+    "too long": {"content": texts("a" * 20_000)},
+}
+
+
+async def test_a_document_can_not_tell_everything(page: ChatPage) -> None:
+    frame = await looked(page)
+    assert [what for what, params in WRONG.items() if "error" not in await told(frame, **params)] == []
+    await expect(page.by("attached")).to_have_count(0)

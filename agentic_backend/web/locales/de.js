@@ -492,6 +492,7 @@ export default {
   "What you had typed and not saved is here again.": "Was Sie getippt und nicht gespeichert hatten, ist wieder da.",
   "What yours would change": "Was Ihre ändern würde",
   "With invisible characters:": "Mit unsichtbaren Zeichen:",
+  "With {file}": "Mit {file}",
   "Without arguments": "Ohne Argumente",
   Worked: "Hat gearbeitet",
   Working: "In Arbeit",

@@ -495,6 +495,7 @@ export default {
   "What you had typed and not saved is here again.": "Ce que vous aviez écrit sans l’enregistrer est de nouveau là.",
   "What yours would change": "Ce que la vôtre changerait",
   "With invisible characters:": "Avec des caractères invisibles :",
+  "With {file}": "Avec {file}",
   "Without arguments": "Sans arguments",
   Worked: "A travaillé",
   Working: "En cours",

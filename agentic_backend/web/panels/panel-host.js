@@ -4,12 +4,14 @@ import { writtenJson } from "../client/exact-json.js";
 import { entering, guardedFrom } from "./focus-guard.js";
 import { FrameHost } from "./frame-host.js";
 import { watchContext } from "./host-context.js";
+import { AppContext } from "./app-context.js";
 import { keptForNow } from "./leaving-frames.js";
 import { pass } from "./keys.js";
 import { methodsOf } from "./panel-methods.js";
 
 export class PanelHost {
   #frame;
+  #context = null;
   #host;
   #panels;
   #isOfTool;
@@ -31,7 +33,9 @@ export class PanelHost {
     const follow = () => this.#follow();
     const begins = (withinMs) => this.#host.takeBeginning(withinMs);
     let allowed = {};
-    const methods = methodsOf({ panel, panels, frame, displayMode, allowed: () => allowed, begins, confirm, onHeight, follow });
+    if (this.#isOfTool && AppContext.isPossible(panels)) this.#context = new AppContext(panels, panel);
+    const page = { panel, panels, frame, displayMode, allowed: () => allowed, context: this.#context };
+    const methods = methodsOf({ ...page, begins, confirm, onHeight, follow });
     this.#host = new FrameHost(frame, {
       html,
       ...methods,
@@ -87,6 +91,7 @@ export class PanelHost {
     this.#unwatch();
     this.#unguard();
     this.#unhear?.();
+    this.#context?.close();
   }
 
   #follow() {

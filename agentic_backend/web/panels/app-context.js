@@ -1,0 +1,168 @@
+/**
+ * What the document of an MCP server tells models (`ui/update-model-context`): a file that goes along with the person's
+ * next message in this conversation, in the place of what the document has told before. They see it among the files of
+ * what they write, and may take it out: then the document tells nothing more.
+ *
+ * A document may tell more often than anybody can send: of what comes meanwhile only the last is taken.
+ */
+
+import { ApiError } from "../api.js";
+import { Refused } from "./frame-host.js";
+import { isObject } from "./plain-json.js";
+
+const GAP_MS = 2_000;
+/** As the server has it. */
+const LONGEST = 16_000;
+const MOST = 64;
+
+export class AppContext {
+  #panels;
+  #panel;
+  /** What was told last, as JSON, and what of it was kept last; "" for nothing, null after a failure. */
+  #told = "";
+  #kept = "";
+  #keptAt = -Infinity;
+  /** The id of the file that was added last. */
+  #id = null;
+  #keeping = null;
+  #timer = null;
+  #failure = null;
+  #isClosed = false;
+
+  constructor(panels, panel) {
+    this.#panels = panels;
+    this.#panel = panel;
+    document.addEventListener("visibilitychange", this.#seen);
+  }
+
+  /** Whether the page shows files of what is written, of which this is one. */
+  static isPossible({ store }) {
+    return Boolean(store.state.limits?.attachment_bytes);
+  }
+
+  /** Raises Refused. */
+  tell({ content = [], structuredContent = null }) {
+    if (!this.#isOpen() || !AppContext.isPossible(this.#panels)) throw new Refused("Nothing can be told now.");
+    if (this.#failure) throw this.#failure;
+    const isText = (block) => block?.type === "text" && typeof block.text === "string";
+    const isOfTexts = Array.isArray(content) && content.length <= MOST && content.every(isText);
+    if (!isOfTexts || (structuredContent !== null && !isObject(structuredContent)))
+      throw new Refused("Only texts and structured content can be told.");
+    const texts = content.map(({ text }) => text).filter((text) => text.trim());
+    const isNothing = !texts.length && !structuredContent;
+    const body = { texts, ...(structuredContent && { structured_content: structuredContent }) };
+    const told = isNothing ? "" : JSON.stringify(body);
+    if (told.length > LONGEST) throw new Refused(`No more than ${LONGEST} characters can be told.`);
+    if (told && !this.#own() && this.#isFull()) throw new Refused("There is no room for it.");
+    this.#told = told;
+    this.#keepSoon();
+    return {};
+  }
+
+  /** The file that would go along with a message that the document sends now, if there is one. */
+  async file() {
+    if (this.#told !== this.#kept) await this.#keep();
+    await this.#keeping;
+    return this.#isOpen() ? this.#own() : undefined;
+  }
+
+  /** Takes the file out of what is written. */
+  take(file) {
+    this.#change((files) => files.filter(({ id }) => id !== file.id));
+  }
+
+  close() {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    document.removeEventListener("visibilitychange", this.#seen);
+  }
+
+  #seen = () => this.#keepSoon();
+
+  #keepSoon() {
+    if (this.#told === this.#kept || this.#timer !== null || this.#isClosed || document.hidden) return;
+    this.#timer = setTimeout(
+      async () => {
+        await this.#keep();
+        this.#timer = null;
+        this.#keepSoon();
+      },
+      Math.max(0, this.#keptAt + GAP_MS - performance.now()),
+    );
+  }
+
+  /** Whatever goes wrong, the document is told when it tells something again. */
+  async #keep() {
+    await this.#keeping;
+    this.#keeping = this.#made(this.#told);
+    await this.#keeping;
+  }
+
+  async #made(told) {
+    this.#keptAt = performance.now();
+    this.#kept = told;
+    try {
+      const before = this.#own();
+      if (!before && this.#id && (await this.#isTakenOut())) throw new Refused("The person has taken it out.");
+      const file = told ? await this.#panels.api.call("POST", this.#path, { body: JSON.parse(told) }) : null;
+      if (!this.#isOpen()) return void (file && this.#remove(file.id));
+      // Meanwhile it may have been sent, or taken out.
+      const replaced = this.#own();
+      const { id, name, mime, size } = file ?? {};
+      const added = file ? [{ id, name, mime, size, at: Date.now(), app: this.#key }] : [];
+      this.#change((files) => [...files.filter((each) => each !== replaced), ...added]);
+      this.#id = file?.id ?? null;
+      if (replaced) this.#remove(replaced.id);
+    } catch (error) {
+      this.#told = this.#kept = null;
+      this.#failure = error instanceof ApiError ? new Refused(error.content) : error;
+      // What was in the way for the moment may not be later.
+      if (error instanceof ApiError) setTimeout(() => (this.#failure = null), GAP_MS);
+    }
+  }
+
+  /** Whether what was added last was deleted, and not sent. */
+  #isTakenOut() {
+    return this.#panels.api.attachment(this.#id).then(
+      () => false,
+      (error) => error instanceof ApiError && error.status === 404,
+    );
+  }
+
+  get #key() {
+    return `${this.#panel.rank}`;
+  }
+
+  get #path() {
+    return `sessions/${encodeURIComponent(this.#panel.sessionId)}/messages/${this.#panel.rank}/app-context`;
+  }
+
+  #isOpen() {
+    const { sessionId } = this.#panels.store.state.conversation;
+    const isShown = Boolean(sessionId) && sessionId === this.#panel.sessionId;
+    return !this.#isClosed && isShown && Number.isInteger(this.#panel.rank);
+  }
+
+  #files() {
+    const { drafts, conversation } = this.#panels.store.state;
+    return drafts[conversation.sessionId]?.attachments ?? [];
+  }
+
+  #own() {
+    return this.#files().find(({ app }) => app === this.#key);
+  }
+
+  #isFull() {
+    const { limits, uploads } = this.#panels.store.state;
+    return this.#files().length + uploads.length >= limits.attachments_per_ask;
+  }
+
+  #change(change) {
+    this.#panels.conversation.draft({ attachments: change(this.#files()) });
+  }
+
+  #remove(id) {
+    // What is not deleted now, the server deletes later.
+    this.#panels.api.removeAttachment(id).catch(() => {});
+  }
+}

@@ -10,7 +10,10 @@ import { ApiError } from "../api.js";
 import { Refused } from "./frame-host.js";
 import { isObject } from "./plain-json.js";
 
-const GAP_MS = 2_000;
+/** Between two of what is kept: each time as long again, until the document has been silent for a while. */
+const GAP_MS = 250;
+const LONGEST_GAP_MS = 4_000;
+const CALM_MS = 10_000;
 /** As the server has it. */
 const LONGEST = 16_000;
 const MOST = 64;
@@ -22,6 +25,7 @@ export class AppContext {
   #told = "";
   #kept = "";
   #keptAt = -Infinity;
+  #gap = GAP_MS;
   /** The id of the file that was added last. */
   #id = null;
   #keeping = null;
@@ -36,13 +40,13 @@ export class AppContext {
   }
 
   /** Whether the page shows files of what is written, of which this is one. */
-  static isPossible({ store }) {
-    return Boolean(store.state.limits?.attachment_bytes);
+  get isPossible() {
+    return Boolean(this.#panels.store.state.limits?.attachment_bytes);
   }
 
   /** Raises Refused. */
   tell({ content = [], structuredContent = null }) {
-    if (!this.#isOpen() || !AppContext.isPossible(this.#panels)) throw new Refused("Nothing can be told now.");
+    if (!this.#isOpen() || !this.isPossible) throw new Refused("Nothing can be told now.");
     if (this.#failure) throw this.#failure;
     const isText = (block) => block?.type === "text" && typeof block.text === "string";
     const isOfTexts = Array.isArray(content) && content.length <= MOST && content.every(isText);
@@ -87,7 +91,7 @@ export class AppContext {
         this.#timer = null;
         this.#keepSoon();
       },
-      Math.max(0, this.#keptAt + GAP_MS - performance.now()),
+      Math.max(0, this.#keptAt + this.#gap - performance.now()),
     );
   }
 
@@ -99,7 +103,9 @@ export class AppContext {
   }
 
   async #made(told) {
-    this.#keptAt = performance.now();
+    const now = performance.now();
+    this.#gap = now - this.#keptAt > CALM_MS ? GAP_MS : Math.min(2 * this.#gap, LONGEST_GAP_MS);
+    this.#keptAt = now;
     this.#kept = told;
     try {
       const before = this.#own();
@@ -117,7 +123,7 @@ export class AppContext {
       this.#told = this.#kept = null;
       this.#failure = error instanceof ApiError ? new Refused(error.content) : error;
       // What was in the way for the moment may not be later.
-      if (error instanceof ApiError) setTimeout(() => (this.#failure = null), GAP_MS);
+      if (error instanceof ApiError) setTimeout(() => (this.#failure = null), LONGEST_GAP_MS);
     }
   }
 

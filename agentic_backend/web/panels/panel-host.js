@@ -33,7 +33,7 @@ export class PanelHost {
     const follow = () => this.#follow();
     const begins = (withinMs) => this.#host.takeBeginning(withinMs);
     let allowed = {};
-    if (this.#isOfTool && AppContext.isPossible(panels)) this.#context = new AppContext(panels, panel);
+    if (this.#isOfTool) this.#context = new AppContext(panels, panel);
     const page = { panel, panels, frame, displayMode, allowed: () => allowed, context: this.#context };
     const methods = methodsOf({ ...page, begins, confirm, onHeight, follow });
     this.#host = new FrameHost(frame, {

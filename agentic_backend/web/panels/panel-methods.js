@@ -43,7 +43,7 @@ export function methodsOf({ panel, panels, frame, displayMode, allowed, context,
         serverTools: {},
         sandbox: { permissions: {}, csp: allowed() },
         ...(panel.may.includes("ask") && { message: { text: {} } }),
-        ...(context && { updateModelContext: { text: {}, structuredContent: {} } }),
+        ...(context?.isPossible && { updateModelContext: { text: {}, structuredContent: {} } }),
       },
       hostContext: {
         ...hostContext(frame, displayMode),

@@ -26,8 +26,6 @@ export class AppContext {
   #kept = "";
   #keptAt = -Infinity;
   #gap = GAP_MS;
-  /** The id of the file that was added last. */
-  #id = null;
   #keeping = null;
   #timer = null;
   #failure = null;
@@ -47,6 +45,7 @@ export class AppContext {
   /** Raises Refused. */
   tell({ content = [], structuredContent = null }) {
     if (!this.#isOpen() || !this.isPossible) throw new Refused("Nothing can be told now.");
+    if (this.#past.isTakenOut) throw new Refused("The person has taken it out.");
     if (this.#failure) throw this.#failure;
     const isText = (block) => block?.type === "text" && typeof block.text === "string";
     const isOfTexts = Array.isArray(content) && content.length <= MOST && content.every(isText);
@@ -109,30 +108,44 @@ export class AppContext {
     this.#kept = told;
     try {
       const before = this.#own();
-      if (!before && this.#id && (await this.#isTakenOut())) throw new Refused("The person has taken it out.");
+      // Of a page that was loaded again.
+      if (before) this.#past.id = before.id;
+      else if (await this.#isTakenOut()) return;
       const file = told ? await this.#panels.api.call("POST", this.#path, { body: JSON.parse(told) }) : null;
       if (!this.#isOpen()) return void (file && this.#remove(file.id));
-      // Meanwhile it may have been sent, or taken out.
       const replaced = this.#own();
+      // Meanwhile it may have been sent, or taken out.
+      if (before && !replaced && (await this.#isTakenOut())) return void (file && this.#remove(file.id));
       const { id, name, mime, size } = file ?? {};
       const added = file ? [{ id, name, mime, size, at: Date.now(), app: this.#key }] : [];
       this.#change((files) => [...files.filter((each) => each !== replaced), ...added]);
-      this.#id = file?.id ?? null;
+      this.#past.id = file?.id ?? null;
       if (replaced) this.#remove(replaced.id);
     } catch (error) {
       this.#told = this.#kept = null;
-      this.#failure = error instanceof ApiError ? new Refused(error.content) : error;
+      this.#failure = new Refused(error instanceof ApiError ? error.content : "internal error");
       // What was in the way for the moment may not be later.
-      if (error instanceof ApiError) setTimeout(() => (this.#failure = null), LONGEST_GAP_MS);
+      setTimeout(() => (this.#failure = null), LONGEST_GAP_MS);
     }
   }
 
-  /** Whether what was added last was deleted, and not sent. */
-  #isTakenOut() {
-    return this.#panels.api.attachment(this.#id).then(
+  /** Whether what was added last is gone, and not sent: then nothing more is told. */
+  async #isTakenOut() {
+    const past = this.#past;
+    if (!past.id) return false;
+    past.isTakenOut = await this.#panels.api.attachment(past.id).then(
       () => false,
       (error) => error instanceof ApiError && error.status === 404,
     );
+    return past.isTakenOut;
+  }
+
+  /** What the page knows of this document, also when its frame was out of sight and is made anew. */
+  get #past() {
+    const { contexts } = this.#panels;
+    const key = `${this.#panel.sessionId} ${this.#key}`;
+    if (!contexts.has(key)) contexts.set(key, { id: null, isTakenOut: false });
+    return contexts.get(key);
   }
 
   get #key() {

@@ -219,3 +219,20 @@ async def test_a_document_can_not_tell_everything(page: ChatPage) -> None:
     frame = await looked(page)
     assert [what for what, params in WRONG.items() if "error" not in await told(frame, **params)] == []
     await expect(page.by("attached")).to_have_count(0)
+
+
+async def test_nothing_is_kept_while_nobody_sees_the_page(page: ChatPage) -> None:
+    frame = await looked(page)
+    kept: list[str] = []
+    page.tab.on(
+        "request", lambda request: request.url.endswith("/app-context") and kept.append(request.post_data or "")
+    )
+    see = "(hidden) => Object.defineProperty(document, 'hidden', { value: hidden, configurable: true })"
+    await page.tab.evaluate(see, True)
+    for number in range(2):
+        await told(frame, content=texts(f"chosen: {number}"))
+    await page.tab.evaluate(see, False)
+    await page.tab.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(page.by("attached")).to_have_count(1)
+    assert kept == ['{"texts":["chosen: 1"]}']
+    await page.by("remove-attachment").click()

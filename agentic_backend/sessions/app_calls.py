@@ -78,11 +78,17 @@ class AppContext:
             raise BadFrame("structured_content: it can't be kept as it is")
         told = [*self.texts]
         if self.structured is not None:
+            # In one line first: with what each level is indented by, much may become very much.
+            _require_short(json.dumps(self.structured, ensure_ascii=False))
             told.append(fenced(json.dumps(self.structured, ensure_ascii=False, indent=1), "json"))
         text = "\n\n".join(told)
-        if len(text) > LONGEST_CONTEXT:
-            raise MessageTooLarge(f"texts: longer than the limit of {LONGEST_CONTEXT} characters")
+        _require_short(text)
         return text
+
+
+def _require_short(text: str) -> None:
+    if len(text) > LONGEST_CONTEXT:
+        raise MessageTooLarge(f"texts: with the rest longer than the limit of {LONGEST_CONTEXT} characters")
 
 
 class AppCalls:

@@ -20,7 +20,7 @@ from agentic_backend.auth.user import Authenticator
 from agentic_backend.auth.user_tokens import TokenCache
 from agentic_backend.config.loading import modules_file
 from agentic_backend.config.settings import AuthSettings, Settings
-from agentic_backend.config.topics.page import PageSettings, load_logo
+from agentic_backend.config.topics.page import load_logo
 from agentic_backend.disclosure.known_secrets import secrets_in
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.application_host import ApplicationHost
@@ -143,7 +143,7 @@ async def open_app(
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)
         yield App(
-            public=_public(settings, services, host, await asyncio.to_thread(_page, settings.page, services), port),
+            public=_public(settings, services, host, await asyncio.to_thread(_page, settings, services), port),
             internal=_internal(settings, internal_application(kpi, liveness, readiness, log_tail), kpi),
             relay=parts.relay,
             factory=parts.factory,
@@ -330,9 +330,11 @@ def _public(settings: Settings, services: DoorServices, host: ApplicationHost, p
     )
 
 
-def _page(settings: PageSettings, services: DoorServices) -> Page:
+def _page(settings: Settings, services: DoorServices) -> Page:
     """Raises ConfigError if the logo is none."""
-    return Page(services.sign_in, Brand(settings.name, load_logo(settings), settings.accent))
+    brand = Brand(settings.page.name, load_logo(settings.page), settings.page.accent)
+    app_hosts = {server_id: server.app_hosts for server_id, server in settings.mcp_servers.items() if server.app_hosts}
+    return Page(services.sign_in, brand, app_hosts=app_hosts)
 
 
 def joint_internal(settings: Settings, client: httpx.AsyncClient, ports: Ports) -> ASGIApp:

@@ -37,6 +37,23 @@ HttpUrl = Annotated[
         json_schema_extra={"expected": "a URL such as 'https://example.org/mcp', without user and password"},
     ),
 ]
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+APP_HOST = (
+    rf"((https|wss)://([*][.])?({_LABEL}[.])+[a-z]([a-z0-9-]{{0,61}}[a-z0-9])?"
+    r"|(https?|wss?)://(localhost|127[.]0[.]0[.]1))(:[0-9]{1,5})?"
+)
+"""A host in a content security policy: an origin, or all names below a host. Of addresses, this machine's only."""
+AppHost = Annotated[
+    str,
+    Field(
+        pattern=f"^{APP_HOST}$",
+        max_length=100,
+        json_schema_extra={
+            "expected": "an origin such as 'https://cdn.example.org', 'https://*.example.org' or 'wss://example.org', "
+            "in lower case and without a path"
+        },
+    ),
+]
 HeaderName = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9-]+$", json_schema_extra={"expected": "the name of a header such as 'Authorization'"}),

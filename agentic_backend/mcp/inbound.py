@@ -25,9 +25,9 @@ from pydantic_core import from_json
 
 from agentic_backend.config.json_bounds import has_too_many_values, without_depths
 from agentic_backend.loop.event_loop import in_thread_if_long
+from agentic_backend.mcp.apps.ui_resources import bounded_meta
 from agentic_backend.mcp.credentials import Credentials, dumped
 from agentic_backend.mcp.framing import MOST_BYTES, Capped
-from agentic_backend.mcp.ui_resources import bounded_meta
 
 log = logging.getLogger(__name__)
 

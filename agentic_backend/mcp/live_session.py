@@ -19,8 +19,8 @@ from mcp.types import (
     Tool,
 )
 
+from agentic_backend.mcp.apps.ui_resources import CAPABILITY, EXTENSION
 from agentic_backend.mcp.inbound import MOST_TOOLS, Inbound
-from agentic_backend.mcp.ui_resources import CAPABILITY, EXTENSION
 
 ReadStream = MemoryObjectReceiveStream[SessionMessage | Exception]
 WriteStream = MemoryObjectSendStream[SessionMessage]

@@ -19,15 +19,15 @@ from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.config.topics.permissions import needed_by
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.mcp import POLICY_NAMES, tool_name
+from agentic_backend.mcp.apps.kept_resources import KeptResources
+from agentic_backend.mcp.apps.ui_resources import is_for_apps, is_for_models
 from agentic_backend.mcp.credentials import HasTokens, fixed_credentials, request_auth
 from agentic_backend.mcp.http import sse, streamable_http
 from agentic_backend.mcp.inbound import Inbound
-from agentic_backend.mcp.kept_resources import KeptResources
 from agentic_backend.mcp.server_session import OpenTransport, ServerSession
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.mcp.stdio import stdio
 from agentic_backend.mcp.tools import AgentTools, AppTool, ToolRun, langchain_tools
-from agentic_backend.mcp.ui_resources import is_for_apps, is_for_models
 
 log = logging.getLogger(__name__)
 

@@ -30,11 +30,12 @@ from agentic_backend.backoff import backoff
 from agentic_backend.config.topics.mcp_servers import McpServerSettings
 from agentic_backend.errors import AgentUnavailable, AuthUnavailable, TokenExpired, Unauthenticated
 from agentic_backend.loop.loop_load import served_timeout, served_timer
+from agentic_backend.mcp.apps.app_hosts import allowed_hosts, lacking_hosts
+from agentic_backend.mcp.apps.ui_resources import UiResource, ui_resource_of
 from agentic_backend.mcp.credentials import REFUSALS, refusal, unasked
 from agentic_backend.mcp.failed_call import FailedCall, failed, unsendable
 from agentic_backend.mcp.inbound import Inbound
 from agentic_backend.mcp.live_session import LiveSession, Streams
-from agentic_backend.mcp.ui_resources import UiResource, ui_resource_of
 from agentic_backend.mcp.usable_tools import usable_tools
 from agentic_backend.system_errors import summary_of
 from agentic_backend.telemetry.ids import log_ids, logged_with
@@ -106,6 +107,8 @@ class ServerSession:
         """How long the session stays open without a call, in seconds; None: for good."""
         self.shows_apps = settings.apps
         """Whether results are shown in the server's UI resources."""
+        self._app_hosts = settings.app_hosts
+        """What those may load from and talk to."""
         self._is_shared = settings.shared
         """Whether agents come and go while the session stays."""
         self._observe = observe
@@ -184,7 +187,22 @@ class ServerSession:
         if resource is None:
             reason = read.reason if isinstance(read, FailedCall) else "unreadable"
             log.warning("MCP UI resource can't be had", extra={"mcp_server": self.server_id, "reason": reason})
+        elif resource.needs:
+            self._note_needs(resource.needs)
         return resource
+
+    def _note_needs(self, needs: Mapping[str, Any]) -> None:
+        """Tell what a UI resource declares, and what of it the page refuses."""
+        declared = needs.get("csp", {})
+        refused = [*lacking_hosts(declared, self._app_hosts), *needs.get("permissions", ())]
+        refused += ["domain"] if "domain" in needs else []
+        unreadable = needs.get("unreadable", 0)
+        told = {"allowed": allowed_hosts(declared, self._app_hosts), "refused": refused, "unreadable": unreadable}
+        log.log(
+            logging.WARNING if refused or unreadable else logging.INFO,
+            "MCP UI resource declares needs",
+            extra={"mcp_server": self.server_id, **told},
+        )
 
     async def _call(self, request: Callable[[LiveSession], Awaitable[R]]) -> R | FailedCall:
         """The answer to a request, or why there is none."""

@@ -29,10 +29,10 @@ from pydantic import Field
 from agentic_backend.config.topics.permissions import PERMISSIONS
 from agentic_backend.disclosure.exception_detail import type_of
 from agentic_backend.mcp import APP_PART, POLICY_NAMES, TITLE, distinct_names, policy_metadata, tool_name
-from agentic_backend.mcp.kept_resources import KeptResource, KeptResources, in_time
+from agentic_backend.mcp.apps.kept_resources import KeptResource, KeptResources, in_time
+from agentic_backend.mcp.apps.ui_resources import Origin, is_for_models, part_of, title_of, uri_of, whole_result
 from agentic_backend.mcp.results import readable
 from agentic_backend.mcp.server_session import ServerSession
-from agentic_backend.mcp.ui_resources import Origin, is_for_models, part_of, title_of, uri_of, whole_result
 from agentic_backend.mcp.usable_tools import tell_left_out
 from agentic_backend.protocol.parts import CodePart, CustomPart
 

@@ -17,6 +17,12 @@ def changes_something(schema: Schema) -> None:
     schema["anyOf"] = [_given("title"), _given("pinned", "boolean"), _given("archived", "boolean")]
 
 
+def tells_something(schema: Schema) -> None:
+    """Texts, structured content, or both."""
+    texts = {"required": ["texts"], "properties": {"texts": _A_LIST}}
+    schema["anyOf"] = [texts, _given("structured_content", "object")]
+
+
 def message_or_messages(schema: Schema) -> None:
     """A text, or a list of messages, and not both."""
     schema["anyOf"] = [

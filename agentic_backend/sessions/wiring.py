@@ -89,7 +89,7 @@ def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: 
     database_agents = _database_agents(parts)
     deletions = _user_deletions(parts, exchanges, service)
     return SessionServices(
-        app_calls=AppCalls(services, exchanges.in_scope, exchanges.launcher),
+        app_calls=AppCalls(services, exchanges.in_scope, exchanges.launcher, exchanges.attachments),
         attachments=exchanges.attachments,
         background=services.background,
         orchestrator=exchanges.orchestrator,

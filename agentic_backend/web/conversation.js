@@ -136,8 +136,8 @@ export class Conversation {
   }
 
   /** Asks a text by itself, or queues it, and leaves what is written as it is; false if neither can be. */
-  askText(text) {
-    return this.#asking.ask(text, []);
+  askText(text, files) {
+    return this.#asking.ask(text, files);
   }
 
   /** Asks what is queued, however that has ended which it waits for. */

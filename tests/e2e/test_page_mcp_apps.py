@@ -104,3 +104,15 @@ async def test_a_person_approves_of_a_call_that_needs_it(page: ChatPage) -> None
     await refresh.click()
     await dialog.get_by_role("button", name="Approve").click()
     await expect(app.locator("#event-log")).to_contain_text("Server timestamp")
+
+
+async def test_what_it_tells_models_waits_for_the_next_message(page: ChatPage) -> None:
+    await called(page, 'debug-tool(contentType="text")')
+    page.provokes("Only texts and structured content can be told")
+    app, attached = app_of(page), page.by("attached")
+    for kind in "Image", "Text":
+        await app.get_by_role("button", name=f"Update ({kind})").click()
+    await expect(attached).to_contain_text("From Debug Tool (debug).txt")
+    await page.asked("What is there?")
+    await expect(attached).to_have_count(0)
+    await expect(page.by("message-user").last).to_contain_text("From Debug Tool (debug).txt")

@@ -1,6 +1,8 @@
 """UI resources of MCP servers: what is taken of what they say, and what is shown of it."""
 
+import base64
 import json
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +12,7 @@ from services.mcp_raw import raw_server
 from support.mcp_agents import ToolUser, built, call, tool_user, tools_of
 
 from agentic_backend.errors import AgentUnavailable
-from agentic_backend.mcp import kept_resources
+from agentic_backend.mcp.apps import kept_resources
 
 URI = "ui://look/app.html"
 HTML = "<!doctype html><p>Look</p>"
@@ -62,6 +64,43 @@ async def test_a_result_is_shown_in_the_resource_of_its_tool() -> None:
     assert part["text"] == 'A look\n\n```json\n{\n  "seen": 1\n}\n```'
 
 
+async def test_a_resource_may_come_as_a_blob() -> None:
+    blob = base64.b64encode("<p>Ünder</p>".encode()).decode()
+    async with built(tool_user({"raw": looking(text=None, blob=blob)})) as agent:
+        kept = keeping(agent)
+        assert len(await shown(agent)) == 1
+    assert kept == ["<p>Ünder</p>"]
+
+
+async def test_what_a_resource_declares_is_told_once_with_what_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    meta = {
+        "csp": {
+            "connectDomains": ["https://API.example.org/", "https://other.example.org", "https://*", "'unsafe-eval'"],
+            "resourceDomains": ["https://*.cdn.example.org"],
+            "scriptDomains": ["https://odd.example.org"],
+        },
+        "permissions": {"camera": {}, "usb": {}},
+        "domain": "own.example.org",
+    }
+    allowed = {"app_hosts": ["https://api.example.org", "https://a.cdn.example.org"]}
+    async with built(tool_user({"raw": looking(_meta={"ui": meta}) | allowed})) as agent:
+        keeping(agent)
+        needs = [part["data"]["needs"] for _ in range(2) for part in await shown(agent)]
+    declared = {
+        "connectDomains": ["https://api.example.org", "https://other.example.org"],
+        "resourceDomains": ["https://*.cdn.example.org"],
+    }
+    assert needs == [{"csp": declared, "permissions": ["camera"], "domain": True, "unreadable": 2}] * 2
+    [line] = [vars(record) for record in caplog.records if record.msg == "MCP UI resource declares needs"]
+    assert (line["levelname"], line["mcp_server"], line["unreadable"]) == ("WARNING", "raw", 2)
+    assert line["allowed"] == {
+        "connectDomains": ["https://api.example.org"],
+        "resourceDomains": ["https://a.cdn.example.org"],
+    }
+    assert line["refused"] == ["https://other.example.org", "https://*.cdn.example.org", "camera", "domain"]
+
+
 UNSHOWN: dict[str, dict[str, Any]] = {
     "no address": {"meta": {"ui": {}}},
     "an address of something else": {"meta": {"ui": {"resourceUri": "https://example.org/"}}},
@@ -72,7 +111,7 @@ UNSHOWN: dict[str, dict[str, Any]] = {
     "another type": {"mimeType": "text/html"},
     "no type": {"mimeType": None},
     "no text": {"text": " "},
-    "a blob": {"text": None, "blob": "AAAA"},
+    "a blob that is no text": {"text": None, "blob": "/////"},
     "too large": {"text": "a" * (2 * 1024 * 1024 + 1)},
     "a failure": {"result": RESULT | {"isError": True}},
     "numbers that no store keeps": {"result": RESULT | {"structuredContent": {"large": 2**70}}},

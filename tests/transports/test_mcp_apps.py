@@ -1,5 +1,6 @@
 """The UI resources of MCP servers through the whole server: kept with their session, and never active."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+import yaml
 from services.mcp_raw import raw_server
 from support.chat_client import chat
+from support.hostile_modules import entry as modules_entry
 from support.mcp_agents import MODULE
 from support.rest_client import error_of, messages_of, rest
 from support.running_server import RunningServer, running_server
@@ -218,3 +221,72 @@ async def test_a_refused_call_is_recorded(calling: RunningServer) -> None:
     assert [call["state"] for call in await recorded(calling, session_id) if call["name"] == "raw_count"] == [
         "forbidden"
     ]
+
+
+async def tells(server: RunningServer, *, user: str = "dev:ann", rank: int = 2, **told: Any) -> httpx.Response:
+    """The answer to what the document that a new session of ann's shows tells models."""
+    session_id, _ = await shown(server)
+    async with rest(server, user) as client:
+        return await client.post(f"/sessions/{session_id}/messages/{rank}/app-context", content=json.dumps(told))
+
+
+async def test_what_a_document_tells_goes_along_with_one_ask_as_a_file(server: RunningServer) -> None:
+    session_id, _ = await shown(server)
+    path = f"/sessions/{session_id}/messages/2"
+    async with rest(server, "dev:ann") as ann:
+        told = {"texts": ["Two are chosen.", "```"], "structured_content": {"chosen": [1, 2]}}
+        answer = await ann.post(f"{path}/app-context", json=told)
+        assert answer.status_code == 201
+        file = answer.json()
+        content = (await ann.get(f"/attachments/{file['id']}")).text
+        assert (file["name"], file["mime"], file["text_chars"]) == ("From look (raw).txt", "text/plain", len(content))
+        assert content == (
+            "The document in which the MCP server 'raw' shows the results of its tool 'look' tells this, not the user:"
+            '\n\nTwo are chosen.\n\n```\n\n```json\n{\n "chosen": [\n  1,\n  2\n ]\n}\n```'
+        )
+        for attachments in [file["id"]], []:
+            async with chat(server.address, token="dev:ann") as client:
+                await client.ask("What is chosen?", session_id=session_id, attachments=attachments)
+        asked = [one["parts"] for one in await messages_of(ann, session_id) if one["role"] == "user"]
+        assert [[part["type"] for part in parts] for parts in asked] == [["text"], ["text", "file"], ["text"]]
+        assert (await ann.delete(f"/sessions/{session_id}")).status_code == 204
+        assert (await ann.get(f"/attachments/{file['id']}")).status_code == 404
+
+
+UNTOLD: dict[str, tuple[dict[str, Any], int, str]] = {
+    "nothing": ({"texts": []}, 400, "bad_frame"),
+    "an empty text": ({"texts": [""]}, 400, "bad_frame"),
+    "no text": ({"texts": [7]}, 400, "bad_frame"),
+    "half a character": ({"texts": ["\ud800"]}, 400, "bad_frame"),
+    "too many": ({"texts": ["a"] * 65}, 400, "bad_frame"),
+    "too long": ({"texts": ["a" * 8_001] * 2}, 413, "message_too_large"),
+    "too long as it is written": ({"structured_content": {"a": [[]] * 5_000}}, 413, "message_too_large"),
+    "a number that nobody keeps": ({"structured_content": {"large": 2**70}}, 400, "bad_frame"),
+    "for another's session": ({"texts": ["a"], "user": "dev:bob"}, 404, "session_not_found"),
+    "for a message without a document": ({"texts": ["a"], "rank": 1}, 404, "not_found"),
+}
+
+
+@pytest.mark.parametrize(("told", "status", "code"), UNTOLD.values(), ids=UNTOLD)
+async def test_what_can_not_be_told_is_refused(
+    calling: RunningServer, told: dict[str, Any], status: int, code: str
+) -> None:
+    answer = await tells(calling, **told)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+async def test_modules_look_at_what_a_document_tells_as_at_a_result(tmp_path: Path) -> None:
+    looking = [
+        modules_entry("redacting", settings={"tool": "redact"}),
+        modules_entry("blocking", settings={"tool": "block_word", "word": "forbidden"}),
+    ]
+    file = tmp_path / "modules.yaml"
+    file.write_text(yaml.safe_dump({"modules": looking}))
+    settings = {"mcp_servers": SERVERS, "modules": {"file": str(file)}}
+    async with running_server(tmp_path, agents=[AGENT], settings=settings) as server:
+        kept = (await tells(server, texts=["a secret", "told"], structured_content={"of": "secret"})).json()
+        async with rest(server, "dev:ann") as ann:
+            content = (await ann.get(f"/attachments/{kept['id']}")).text
+        assert "a ***" in content and '"***"' in content and "secret" not in content
+        refused = await tells(server, texts=["what is forbidden"])
+        assert error_of(refused)["code"] == "forbidden" and "That is not said here." in error_of(refused)["content"]

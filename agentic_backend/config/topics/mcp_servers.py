@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from agentic_backend.config.setting_types import AnyPath, HeaderName, HttpUrl, Seconds, Section, VariableName
+from agentic_backend.config.setting_types import AnyPath, AppHost, HeaderName, HttpUrl, Seconds, Section, VariableName
 from agentic_backend.config.topics.permissions import ToolNeeds
 from agentic_backend.config.yaml.validation_problems import rule_broken
 
@@ -72,6 +72,13 @@ class McpServerSettings(Section):
         True,
         description="Whether the page shows the results of its tools in the HTML documents that the server has for "
         "them (MCP Apps).",
+    )
+    app_hosts: tuple[AppHost, ...] = Field(
+        (),
+        strict=False,
+        max_length=50,
+        description="The hosts that these documents may load from and talk to, as far as they declare them. What a "
+        "document is given may go there.",
     )
 
     permissions: ToolNeeds = Field(

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from agentic_backend.agents.agent_manager import CatalogAgent
 from agentic_backend.agents.models.attached_images import takes_images
 from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.attachments.examining import Bounds, Examiner
-from agentic_backend.attachments.kinds import IMAGES
+from agentic_backend.attachments.kinds import IMAGES, TEXT
 from agentic_backend.attachments.names import clean_name
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
@@ -83,6 +84,22 @@ class Attachments:
         )
         most = self._limits.attachments_per_user_bytes
         return await self._store.add_attachment(attachment, _pieces(file), most)
+
+    async def add_text(self, user: User, name: str, text: str) -> AttachmentRecord:
+        """Keep `text`, of no file of the user's, as an attachment. Raises LimitReached and StoreUnavailable."""
+        content = text.encode()
+        attachment = AttachmentRecord(
+            id=uuid4().hex,
+            user_id=user.id,
+            name=clean_name(name),
+            mime=TEXT,
+            size=len(content),
+            room=len(content),
+            sha256=sha256(content).hexdigest(),
+            created_at=self._store.now(),
+            text=text,
+        )
+        return await self._store.add_attachment(attachment, _whole(content), self._limits.attachments_per_user_bytes)
 
     async def get(self, user: User, attachment_id: str) -> AttachmentRecord:
         """The user's attachment. Raises AttachmentNotFound if there is none or it is another user's."""
@@ -168,6 +185,10 @@ class Attachments:
         if isinstance(agent.target, Pregel) and agent.settings.model is None:
             return False
         return takes_images(self._models.get(agent.settings.model))
+
+
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:

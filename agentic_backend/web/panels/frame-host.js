@@ -23,6 +23,11 @@ const TOGETHER_MS = 1_000;
 /** How long a frame may take to say that its document is still there, in milliseconds. */
 const GONE_MS = 3_000;
 
+/** How long a frame may take to end what it does, in milliseconds. */
+const LEAVE_MS = 500;
+/** The id of the page's one request. */
+const LEAVING = "leaving";
+
 const NO_METHOD = -32601;
 const WRONG = -32602;
 const FAILED = -32603;
@@ -53,12 +58,14 @@ export class FrameHost {
   #gone = null;
   /** Who waits for the answers to what is asked by the port, in order. */
   #answered = [];
+  /** Called once the frame may be taken away; null before it is about to be. */
+  #leave = null;
 
   /**
    * `given` has the `html` to show; `requests` and `notifications`, which map methods to what is done with their
-   * parameters; `onListening()`, called when the frame says that it listens; `onKey(key)`, called with a key that its
-   * document has left alone; `onEnter()`, called when a person comes into it or leaves it; and `onEnd(why)`, called with
-   * `flood` or `left` when it has been ended.
+   * parameters; `onReady(csp)`, called with the hosts that the frame allows; `onListening()`, called when the frame says
+   * that it listens; `onKey(key)`, called with a key that its document has left alone; `onEnter()`, called when a person
+   * comes into it or leaves it; and `onEnd(why)`, called with `flood` or `left` when it has been ended.
    */
   constructor(frame, given) {
     this.#frame = frame;
@@ -74,6 +81,19 @@ export class FrameHost {
     this.#port?.close();
     this.#held = [];
     this.#pending = Infinity;
+  }
+
+  /**
+   * Tells the frame that it is about to be taken away, and hears nothing else of it; resolves when it has answered, or
+   * after LEAVE_MS. Null for a frame that doesn't listen.
+   */
+  leave() {
+    if (!this.#listens || this.#pending === Infinity) return null;
+    return new Promise((resolve) => {
+      this.#leave = resolve;
+      setTimeout(resolve, LEAVE_MS);
+      this.#post({ id: LEAVING, method: "ui/resource-teardown", params: {} });
+    });
   }
 
   /** Tells the frame, or keeps it until the frame listens. */
@@ -104,8 +124,12 @@ export class FrameHost {
   #received({ source, origin, data }) {
     if (source !== this.#frame.contentWindow || origin !== "null") return;
     const message = plainJson(data);
-    if (!this.#mayGoOn(1 + (message?.steps ?? STEPS) / STEPS)) return this.#end("flood");
+    if (!this.#mayGoOn(1 + (message?.steps ?? STEPS) / STEPS)) return this.#leave ? this.#leave() : this.#end("flood");
     const { jsonrpc, id, method, params } = isObject(message?.value) ? message.value : {};
+    if (this.#leave) {
+      if (jsonrpc === "2.0" && id === LEAVING && method === undefined) this.#leave();
+      return;
+    }
     if (jsonrpc !== "2.0" || typeof method !== "string") return;
     const given = isObject(params) ? params : {};
     if (isId(id)) this.#answer(id, method, given);
@@ -125,7 +149,7 @@ export class FrameHost {
   }
 
   #notified(method, params) {
-    if (method === "ui/notifications/sandbox-proxy-ready") this.#begin();
+    if (method === "ui/notifications/sandbox-proxy-ready") this.#begin(params);
     else if (method === "ui/notifications/initialized") {
       this.#listens = true;
       this.#given.onListening();
@@ -133,9 +157,11 @@ export class FrameHost {
     } else this.#given.notifications.get(method)?.(params);
   }
 
-  #begin() {
+  #begin({ csp }) {
     // It has been one document, and would be another.
     if (this.#port) return this.#end("left");
+    // Nothing but the frame's own document has been in it.
+    this.#given.onReady(isObject(csp) ? csp : {});
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     port1.onmessage = ({ data }) => this.#done(data);

@@ -5,6 +5,7 @@ import { html, useEffect, useMemo, useState } from "../components/html.js";
 import { RichText } from "../components/rich-text.js";
 import { visible } from "../format.js";
 import { t } from "../i18n.js";
+import { frameQuery } from "./needs.js";
 import { isObject } from "./plain-json.js";
 import { PanelView } from "./panel-view.js";
 
@@ -23,12 +24,13 @@ export function McpApp({ part, load }) {
   const words = html`<${RichText} text=${part.text} />`;
   if (!app) return words;
   return html`<div class=${app.isBare ? "panel-part bare" : "panel-part"} data-testid="mcp-app">
-    <${PanelView} panel=${app} panels=${panels} part=${part}>${words}<//>
+    <${PanelView} key=${app.key} panel=${app} panels=${panels} part=${part}>${words}<//>
   </div>`;
 }
 
 /** A panel for what a server has said in this conversation; null if that is no such document. */
-function appOf({ data: { server, title, resource, input, result, prefers_border: border }, rank }, sessionId) {
+function appOf({ data, rank }, sessionId) {
+  const { server, tool, title, resource, input, result, prefers_border: border, needs } = data;
   if (!attachmentAt(resource) || !isObject(input) || !isObject(result)) return null;
   return {
     key: resource,
@@ -43,5 +45,8 @@ function appOf({ data: { server, title, resource, input, result, prefers_border:
     may: ["ask"],
     asksFirst: true,
     isOfTool: true,
+    tool: String(tool),
+    needs: isObject(needs) ? needs : {},
+    query: frameQuery({ server: String(server), needs: isObject(needs) ? needs : {} }),
   };
 }

@@ -4,10 +4,14 @@ import { writtenJson } from "../client/exact-json.js";
 import { entering, guardedFrom } from "./focus-guard.js";
 import { FrameHost } from "./frame-host.js";
 import { watchContext } from "./host-context.js";
+import { AppContext } from "./app-context.js";
+import { keptForNow } from "./leaving-frames.js";
 import { pass } from "./keys.js";
 import { methodsOf } from "./panel-methods.js";
 
 export class PanelHost {
+  #frame;
+  #context = null;
   #host;
   #panels;
   #isOfTool;
@@ -19,23 +23,31 @@ export class PanelHost {
   #told;
 
   /**
-   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onListening`, `onEnd`: see FrameHost.
+   * `html` is the panel's document; `confirm`, `onHeight`: see methodsOf; `onReady`, `onListening`, `onEnd`: see FrameHost.
    */
-  constructor({ frame, html, panel, panels, confirm, onHeight, onListening, onEnd }) {
+  constructor({ frame, html, panel, panels, confirm, onHeight, onReady, onListening, onEnd }) {
+    this.#frame = frame;
     this.#panels = panels;
     this.#isOfTool = Boolean(panel.isOfTool);
     const displayMode = panel.isInline ? "inline" : "fullscreen";
     const follow = () => this.#follow();
     const begins = (withinMs) => this.#host.takeBeginning(withinMs);
-    const methods = methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow });
+    let allowed = {};
+    if (this.#isOfTool) this.#context = new AppContext(panels, panel);
+    const page = { panel, panels, frame, displayMode, allowed: () => allowed, context: this.#context };
+    const methods = methodsOf({ ...page, begins, confirm, onHeight, follow });
     this.#host = new FrameHost(frame, {
       html,
       ...methods,
+      onReady: (hosts) => {
+        allowed = hosts;
+        onReady(hosts);
+      },
       onListening,
       onKey: (key) => pass(key, frame),
       onEnter: entering,
       onEnd: (why) => {
-        this.close();
+        this.#deafen();
         onEnd(why);
       },
     });
@@ -64,13 +76,23 @@ export class PanelHost {
     this.#host.notify("agentic/notifications/session", { session_id: sessionId });
   }
 
+  /** Before the frame is taken away: where it can be kept for that long, its document may bring its work to an end. */
   close() {
+    this.#deafen();
+    const left = this.#host.leave();
+    if (!left || !keptForNow(this.#frame)) return this.#host.close();
+    left.then(() => {
+      this.#host.close();
+      this.#frame.remove();
+    });
+  }
+
+  #deafen() {
     this.#unwatch();
     this.#unguard();
     this.#unhear?.();
-    this.#host.close();
+    this.#context?.close();
   }
-
 
   #follow() {
     this.#unhear ??= this.#panels.hear((event) => {

@@ -22,10 +22,11 @@ const PROTOCOL = "2026-01-26";
 const LONGEST_ASK = 20_000;
 
 /**
- * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `onHeight` is told how high
+ * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `allowed()`
+ * returns the hosts that the frame allows, `context` is the AppContext of a document that has one, `onHeight` is told how high
  * the panel is, `follow()` has it hear of the conversation.
  */
-export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, onHeight, follow }) {
+export function methodsOf({ panel, panels, frame, displayMode, allowed, context, begins, confirm, onHeight, follow }) {
   const may = (what) => {
     if (!panel.may.includes(what)) throw new Refused(`This panel may not ${what}.`);
   };
@@ -37,8 +38,18 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
     "ui/initialize": () => ({
       protocolVersion: PROTOCOL,
       hostInfo: { name: brand.name, version: "1.0.0" },
-      hostCapabilities: { openLinks: {}, serverTools: {}, ...(panel.may.includes("ask") && { message: { text: {} } }) },
-      hostContext: hostContext(frame, displayMode),
+      hostCapabilities: {
+        openLinks: {},
+        serverTools: {},
+        sandbox: { permissions: {}, csp: allowed() },
+        ...(panel.may.includes("ask") && { message: { text: {} } }),
+        ...(context?.isPossible && { updateModelContext: { text: {}, structuredContent: {} } }),
+      },
+      hostContext: {
+        ...hostContext(frame, displayMode),
+        // Of the tool's schema the page knows no more.
+        ...(panel.isOfTool && { toolInfo: { tool: { name: panel.tool, inputSchema: { type: "object" } } } }),
+      },
     }),
     ping: () => ({}),
     "ui/request-display-mode": () => ({ mode: displayMode }),
@@ -61,11 +72,15 @@ export function methodsOf({ panel, panels, frame, displayMode, begins, confirm, 
       const text = role === "user" ? textOf(content) : "";
       if (!text.trim() || text.length > LONGEST_ASK) throw new Refused("A message is a text of the user's.");
       await begun();
-      if (panel.asksFirst && !(await confirm({ title: t("Send this message?"), text: visibleLines(text), confirm: t("Send") })))
+      const file = await context?.file();
+      const read = [visibleLines(text), file && t("With {file}", { file: visible(file.name) })].filter(Boolean).join("\n\n");
+      if (panel.asksFirst && !(await confirm({ title: t("Send this message?"), text: read, confirm: t("Send") })))
         throw new Refused("The person does not send it.");
-      if (!panels.conversation.askText(text)) throw new Refused("Nothing can be asked now.");
+      if (!panels.conversation.askText(text, file ? [file] : [])) throw new Refused("Nothing can be asked now.");
+      if (file) context.take(file);
       return {};
     },
+    ...(context && { "ui/update-model-context": (told) => context.tell(told) }),
     "agentic/follow"() {
       may("follow");
       follow();

@@ -6,6 +6,7 @@ import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { ownFile } from "../own-files.js";
 import { HIGHEST } from "./host-context.js";
+import { lackingWords } from "./needs.js";
 import { PanelHost } from "./panel-host.js";
 
 const LOWEST = 40;
@@ -21,6 +22,7 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
   const [height, setHeight] = useState(null);
   const [listens, setListens] = useState(false);
   const [asked, setAsked] = useState(null);
+  const [lacking, setLacking] = useState(null);
   useEffect(() => {
     let isShown = true;
     setFailure(null);
@@ -40,6 +42,7 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
       panels,
       confirm: (question) => new Promise((resolve) => setAsked((before) => open(before, question, resolve))),
       onHeight: (wanted) => panel.isInline && setHeight(Math.min(HIGHEST, Math.max(LOWEST, Math.ceil(wanted)))),
+      onReady: (allowed) => panel.needs && setLacking(lackingWords(panel.needs, allowed)),
       onListening: () => setListens(true),
       onEnd: (why) => setFailure(ENDS[why]),
     });
@@ -50,16 +53,19 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
   if (failure) return html`${children}<p class="panel-failure muted" role="status">${panel.title}: ${failure}</p>`;
   if (document === null) return children ?? null;
   const isWaiting = Boolean(children) && !listens;
-  return html`${isWaiting && children}<iframe
-      ref=${frame}
-      class=${isWaiting ? "panel-frame waiting" : "panel-frame"}
-      inert=${isWaiting}
-      title=${panel.title}
-      sandbox="allow-scripts allow-forms"
-      referrerpolicy="no-referrer"
-      style=${height === null ? undefined : { blockSize: `${height}px` }}
-      src=${ownFile("frame.html")}
-    />
+  return html`${isWaiting && children}<div class="panel-place">
+      <iframe
+        ref=${frame}
+        class=${isWaiting ? "panel-frame waiting" : "panel-frame"}
+        inert=${isWaiting}
+        title=${panel.title}
+        sandbox="allow-scripts allow-forms"
+        referrerpolicy="no-referrer"
+        style=${height === null ? undefined : { blockSize: `${height}px` }}
+        src=${ownFile("frame.html") + (panel.query ?? "")}
+      />
+    </div>
+    ${lacking && html`<p class="panel-note muted" data-testid="panel-lacking">${lacking}</p>`}
     ${
       asked &&
       html`<${ConfirmDialog}

@@ -10,6 +10,8 @@ export class Panels {
   #styles = null;
   #documents = new Map();
   #calls = new Map();
+  /** By the document of a tool that has told models something: the last file's `id`, and whether it `isTakenOut`. */
+  contexts = new Map();
 
   /** `hear` has its argument called with every event of the socket, and returns what ends that. */
   constructor({ api, store, conversation, hear }) {

@@ -7,6 +7,6 @@ import { PanelView } from "./panel-view.js";
 /** Until the panel is there, and where it can't be, the part's words are shown. */
 export function PartPanel({ part, panels, panel }) {
   return html`<div class="panel-part">
-    <${PanelView} panel=${panel} panels=${panels} part=${part}><${RichText} text=${part.text} /><//>
+    <${PanelView} key=${panel.key} panel=${panel} panels=${panels} part=${part}><${RichText} text=${part.text} /><//>
   </div>`;
 }

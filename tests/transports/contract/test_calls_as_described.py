@@ -184,6 +184,7 @@ OF_DATABASE_AGENTS = {operation.id for operation in OPERATIONS.values() if "/adm
 # a session, an agent in the database, or have a stream without end.
 NEED_MORE = {
     "call_tool_for_app",
+    "tell_for_app",
     "get_steps",
     "rerun_exchange",
     "resume_exchange",

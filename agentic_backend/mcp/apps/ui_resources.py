@@ -4,15 +4,17 @@ A tool names one in its `_meta`. What a server says there is taken as far as it 
 can't be read is for nobody.
 """
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mcp.types import CallToolResult, ReadResourceResult, TextResourceContents, Tool
+from mcp.types import BlobResourceContents, CallToolResult, ReadResourceResult, Tool
 
 from agentic_backend.exact_json import can_be_kept
 from agentic_backend.mcp import APP_PART, UI_RESOURCE
+from agentic_backend.mcp.apps.app_hosts import declared_hosts
 from agentic_backend.protocol.parts import CodePart, CustomPart, Part
 from agentic_backend.text.fenced_code import fenced
 
@@ -28,6 +30,7 @@ _SCHEME = "ui://"
 _LONGEST_URI = 1_000
 _FOR_MODELS, _FOR_APPS = "model", "app"
 _EVERYBODY = (_FOR_MODELS, _FOR_APPS)
+_PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class UiResource:
     html: str = field(repr=False)
     prefers_border: bool | None = None
     """Whether the server wants the page to draw a border around it; None if it doesn't say."""
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    """What it declares beyond what every frame has: hosts in `csp`, `permissions`, a `domain` of its own, and how many
+    hosts in `csp` are `unreadable`; each only if there is any.
+    """
 
 
 def bounded_meta(meta: object) -> dict[str, Any] | None:
@@ -77,13 +84,35 @@ def _ui(tool: Tool) -> Mapping[str, Any]:
 def ui_resource_of(read: ReadResourceResult) -> UiResource | None:
     """The UI resource that a server has answered with; None if it is none, or too large."""
     content = read.contents[0] if read.contents else None
-    if not isinstance(content, TextResourceContents) or _without_spaces(content.mimeType) != UI_RESOURCE:
+    if content is None or _without_spaces(content.mimeType) != UI_RESOURCE:
         return None
-    if not content.text.strip() or len(content.text.encode("utf-8", "replace")) > LARGEST_HTML:
+    html = _decoded(content.blob) if isinstance(content, BlobResourceContents) else content.text
+    if not html.strip() or len(html.encode("utf-8", "replace")) > LARGEST_HTML:
         return None
-    ui = (content.meta or {}).get("ui")
-    border = ui.get("prefersBorder") if isinstance(ui, dict) else None
-    return UiResource(content.text, border if isinstance(border, bool) else None)
+    told = (content.meta or {}).get("ui")
+    ui = told if isinstance(told, dict) else {}
+    border = ui.get("prefersBorder")
+    return UiResource(html, border if isinstance(border, bool) else None, _needs(ui))
+
+
+def _decoded(blob: str) -> str:
+    """The text; empty if it is none."""
+    try:
+        return base64.b64decode(blob, validate=True).decode()
+    except ValueError:
+        return ""
+
+
+def _needs(ui: Mapping[str, Any]) -> dict[str, Any]:
+    csp, unreadable = declared_hosts(ui.get("csp"))
+    permissions = ui.get("permissions")
+    needs = {
+        "csp": csp,
+        "permissions": [one for one in _PERMISSIONS if isinstance(permissions, dict) and one in permissions],
+        "domain": bool(ui.get("domain")),
+        "unreadable": unreadable,
+    }
+    return {name: value for name, value in needs.items() if value}
 
 
 def _without_spaces(mime: str | None) -> str:
@@ -106,6 +135,8 @@ class Shown(Protocol):
     def address(self) -> str: ...
     @property
     def prefers_border(self) -> bool | None: ...
+    @property
+    def needs(self) -> Mapping[str, Any]: ...
 
 
 def part_of(
@@ -127,6 +158,7 @@ def part_of(
         "title": title_of(tool),
         "resource": resource.address,
         "prefers_border": resource.prefers_border,
+        **({"needs": dict(resource.needs)} if resource.needs else {}),
         "input": dict(arguments),
         "result": _told(result),
     }

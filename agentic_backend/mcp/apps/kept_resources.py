@@ -5,8 +5,9 @@ late, and what comes late serves the next call. Owned by the agent's MCPRuntime.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agentic_backend.mcp.server_session import ServerSession
 
@@ -21,6 +22,7 @@ class KeptResource:
     address: str
     """Where the page gets it."""
     prefers_border: bool | None
+    needs: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +77,4 @@ async def _read(session: ServerSession, uri: str, keep: Keep) -> KeptResource | 
         return None
     if (address := await keep(resource.html)) is None:
         raise _NotKept
-    return KeptResource(address, resource.prefers_border)
+    return KeptResource(address, resource.prefers_border, resource.needs)

@@ -31,6 +31,7 @@ from agentic_backend.application import (
 )
 from agentic_backend.applications.retrieval.citations import check_citations
 from agentic_backend.applications.retrieval.judge import Judgement, judge
+from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
 from agentic_backend.applications.retrieval.passages import Packed, Passage, packed, prompt_of
 from agentic_backend.applications.retrieval.records import TURNS, Turn
 from agentic_backend.applications.retrieval.retriever import Retrieved
@@ -158,14 +159,21 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         sources = {number: passage.text for number, passage in passages.items()}
         checked = check_citations(response.text, sources, [*sources.values(), answering.query])
         answering.removed = checked.unknown + checked.links
+        if answering.removed:
+            self._application.measure(REMOVED, answering.removed)
         tuning, text = answering.tuning, checked.text
         if tuning.judge != "off":
             answering.judgement = await asyncio.to_thread(judge, text, sources, threshold=tuning.judge_threshold)
         await self._keep(context, answering)
-        if answering.judgement is not None and answering.judgement.score < tuning.judge_threshold:
-            if tuning.judge == "withhold":
+        if answering.judgement is not None:
+            is_supported = answering.judgement.score >= tuning.judge_threshold
+            is_withheld = not is_supported and tuning.judge == "withhold"
+            outcome = "supported" if is_supported else "withheld" if is_withheld else "unsupported"
+            self._application.measure(JUDGED, outcome=outcome)
+            if is_withheld:
                 return blocked("not supported by the documents", _WITHHELD)
-            text = f"{text}\n\n*{_NOT_SUPPORTED}*"
+            if not is_supported:
+                text = f"{text}\n\n*{_NOT_SUPPORTED}*"
         if text == response.text:
             return CONTINUE
         return HookResult(modifications=Modifications(response=text))

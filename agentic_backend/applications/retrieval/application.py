@@ -32,6 +32,7 @@ from agentic_backend.applications.retrieval.answering import AnswersFromDocument
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, TURNS, Attached
 from agentic_backend.applications.retrieval.retriever import Retriever
 from agentic_backend.applications.retrieval.shelves import Place
@@ -64,6 +65,7 @@ class Retrieval(Application):
     version = "0.1.0"
     Tuning = DocumentTuning
     records: ClassVar[Sequence[Kind[Any]]] = KINDS
+    metrics = METRICS
 
     class Settings(ApplicationSettings):
         embeddings: bool = True

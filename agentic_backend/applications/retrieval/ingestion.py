@@ -23,6 +23,7 @@ from agentic_backend.application import (
 from agentic_backend.applications.retrieval.chunks import CHUNKER
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.metrics import READ, WAITING
 from agentic_backend.applications.retrieval.reading import CollectionGone, DocumentReading, NotEmbedded
 from agentic_backend.applications.retrieval.records import DocumentState
 from agentic_backend.applications.retrieval.shelves import Place
@@ -45,6 +46,7 @@ class _Job:
 class Ingestion:
     def __init__(self, application: Application, library: Library, documents: Documents, embedder: str | None) -> None:
         """`embedder` is the model that embeds; None has documents found by their words alone."""
+        self._application = application
         self._library = library
         self._documents = documents
         self._reading = DocumentReading(application, library, documents)
@@ -73,9 +75,12 @@ class Ingestion:
                 with suppress(RecordConflict, SessionNotFound):
                     await self._documents.give_up(each)
         states: tuple[DocumentState, ...] = ("waiting", "replacing", "removing")
+        waiting = 0
         for state in states:
             async for each in self._documents.in_state(state):
                 self.add(each)
+                waiting += 1
+        self._application.measure(WAITING, waiting)
 
     async def find_outdated(self) -> None:
         """Look for documents that another chunker has cut or another model has embedded: they are read again."""
@@ -135,6 +140,8 @@ class Ingestion:
         except CollectionGone:
             await self._documents.remove(document)
             self._add(job)
+        is_whole = job not in self._without_vectors
+        self._application.measure(READ, outcome="ready" if is_whole else "without_vectors")
         self._tries.pop(job, None)
         self._without_vectors.discard(job)
 
@@ -168,6 +175,7 @@ class Ingestion:
             # Nothing of it is found: what it said before is not what it says now.
             failed = await self._documents.change(document, state="failed", reason=reason[:500], edition=0, chunks=0)
             await self._documents.sweep(failed)
+            self._application.measure(READ, outcome="failed")
 
     async def remove_documents(self, collection: StoredCollection) -> None:
         """Let all documents of a collection that goes have their turns; where there are none, it goes now."""

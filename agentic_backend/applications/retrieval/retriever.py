@@ -16,6 +16,7 @@ from agentic_backend.applications.retrieval.documents import Documents, StoredDo
 from agentic_backend.applications.retrieval.fusion import Fused, fuse
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.metrics import WAY_SECONDS
 from agentic_backend.applications.retrieval.passages import Passage
 from agentic_backend.applications.retrieval.records import StoredChunk
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
@@ -87,6 +88,8 @@ class Retriever:
         rankings, told = {}, {}
         hits: dict[_Key, Hit] = {}
         for name, found, way in ended:
+            outcome = "done" if way.failed is None else "failed"
+            self._application.measure(WAY_SECONDS, way.took_ms / 1000, way=name, outcome=outcome)
             told[name] = way
             rankings[name] = [_key_of(hit) for hit in found]
             hits.update((_key_of(hit), hit) for hit in found)

@@ -1,0 +1,1 @@
+"""Answers from people's documents, with citations that are checked."""

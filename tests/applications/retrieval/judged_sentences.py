@@ -23,8 +23,15 @@ class LabelledSentence:
     """Not of the half that the judge's rules and thresholds were made with."""
 
 
+FILES = ("judged_sentences.yaml", "tuning_sentences.yaml")
+
+
 def labelled_sentences() -> list[LabelledSentence]:
-    read: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return [sentence for file in FILES for sentence in _read(file)]
+
+
+def _read(file: str) -> list[LabelledSentence]:
+    read: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))
     return [
         LabelledSentence(
             row["text"],
@@ -33,7 +40,7 @@ def labelled_sentences() -> list[LabelledSentence]:
             kind=row["kind"],
             language=row["language"],
             across=row.get("across", False),
-            held_out=hashlib.sha256(row["text"].encode()).digest()[0] % 2 == 1,
+            held_out=file == FILES[0] and hashlib.sha256(row["text"].encode()).digest()[0] % 2 == 1,
         )
         for label in ("supported", "unsupported")
         for row in read[label]

@@ -14,6 +14,8 @@ HELD_BACK = 1_024
 """So many characters at most wait to be shown. What is not complete by then is no citation and no link."""
 _KEPT_BEFORE = 64
 _WIDEST_RANGE = 20
+# More parentheses are in no link's address, as CommonMark has it.
+_DEEPEST = 32
 _LABEL = (
     r"(?:documents?|docs?|sources?|passages?|references?|refs?|quellen?|dokumente?|textstellen?|références?|réfs?"
     r"|citations?)\.?"
@@ -419,7 +421,7 @@ def _undecided(text: str, at: int) -> int:
 
 
 def _closed(text: str) -> int | None:
-    """How long the parentheses are that the text begins with; None, if they don't end."""
+    """How long the parentheses are that the text begins with: None, if they don't end yet, 0, if too many are open."""
     depth, escaped = 0, False
     for at, character in enumerate(text):
         if escaped:
@@ -428,6 +430,8 @@ def _closed(text: str) -> int | None:
             escaped = True
         elif character == "(":
             depth += 1
+            if depth > _DEEPEST:
+                return 0
         elif character == ")":
             depth -= 1
             if depth == 0:

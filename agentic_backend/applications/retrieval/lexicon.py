@@ -20,15 +20,16 @@ class Meaning(NamedTuple):
 # Of each concept its name, then its words in English, German and French; an indented line goes on.
 _CONCEPTS = """
 approve | approv* adopt* accept* pass passed -reject* -refus* -declin* -dismiss* -turned_down | angenommen annehm*
-    zustimm* stimmte_zu genehmig* billig* beschloss* beschliess* bewillig* verabschied* -ablehn* -abgelehn*
-    -zuruckgewies* -zuruckweis* -verworfen | approuv* adopt* accept* retenu* valid* -rejet* -refus* -repouss* -ecart*
+    zustimm* stimmte_zu genehmig* billig* beschloss* beschliess* bewillig* verabschied* stimmte stimmten stimmt
+    -lehnte -lehnten -lehnt -ablehn* -abgelehn* -zuruckgewies* -zuruckweis* -verworfen | approuv* adopt* accept*
+    retenu* valid* -rejet* -refus* -repouss* -ecart*
 permit | allow* permit* authoris* authoriz* legal* -prohibit* -forbid* -forbidden -ban -banned | erlaub* gestatt*
     zulass* zugelass* erlaubnis -verbot* -verbiet* -untersag* -unzulass* | autoris* permet* permis* possible*
     -interdi* -defend*
 consent | consent* agre* permission approval | einwillig* einverstand* zustimm* erlaubnis genehmigung* | accord*
     consent* permission autorisation
 cover | cover* insur* reimburs* paid_for pay_for -exclu* | versicher* mitversicher* gedeckt deckung* erstatt*
-    -ausgeschloss* -ausschluss* | couv* garanti* assur* rembours* -exclu*
+    -ausgenommen -ausgeschloss* -ausschluss* | couv* garanti* assur* rembours* -exclu*
 open | open* -clos* -shut | geoffnet offnet eroffn* offnen -geschlossen -geschlossene -geschlossener | ouv* rouvr*
     -ferm*
 stop | stop* ceas* suspend* shut | eingestellt einstell* stoppt* anhalt* | arret* suspend* cess*
@@ -233,9 +234,8 @@ ANCHORS = {
             "weekday",
             "monday mondays montag montags lundi|tuesday tuesdays dienstag dienstags mardi|wednesday"
             " wednesdays mittwoch mittwochs mercredi|thursday thursdays donnerstag donnerstags jeudi|friday fridays"
-            " freitag freitags vendredi|saturday saturdays samstag samstags sonnabend samedi"
-            "|sunday sundays sonntag sonntags dimanche"
-            " dimanches",
+            " freitag freitags vendredi|saturday saturdays samstag samstags sonnabend samedi|sunday sundays"
+            " sonntag sonntags dimanche dimanches",
         ),
         ("season", "spring fruhjahr fruhling printemps|summer sommer ete|autumn herbst automne|winter hiver"),
     )
@@ -380,7 +380,7 @@ STOP_WORDS = {
         " müssen mussen soll sollen will es er sie wir ihr ich man sich nicht kein keine keinen nur auch noch schon"
         " dass dieser diese dieses diesem diesen jeder jede jedes alle allen so sehr mehr weniger dann da weil denn"
         " während wahrend sowie sofern dazu dabei daran damit deren dessen welche je pro selbst bereits etwa beim ihnen"
-        " ihre ihren seine seiner gibt seit wer was wo statt findet binnen innerhalb sowohl".split()
+        " ihre ihren seine seiner gibt seit wer was wo statt findet binnen innerhalb sowohl uhr".split()
     ),
     "fr": frozenset(
         "le la les l un une des du de d et ou mais si que qu qui quoi dont où ou à a au aux en dans sur sous par pour"

@@ -519,7 +519,9 @@ def _is_name(tokens: list[_Token], at: int, language: str, first: bool) -> bool:
         # Nouns have capitals too; a name stands after another one or a title, or ends as streets do.
         if token.folded.endswith(("weg", "strasse", "platz", "allee", "gasse")):
             return True
-        return before is not None and before.kind == "word" and before.text[0].isupper() and at > 1
+        capital = before is not None and before.kind == "word" and before.text[0].isupper() and at > 1
+        # "wenn Sie Hunde halten"
+        return capital and before is not None and before.folded not in lexicon.STOP_WORDS["de"]
     if first:
         return any(other is after and other.text[0].isupper() for other in beside)
     return token.folded not in lexicon.TITLES

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from applications.retrieval.judged_sentences import LabelledSentence, labelled_sentences
 from figures import median
 
-from agentic_backend.applications.retrieval.judge import JudgedSentence, judge
+from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, judge
 
 ROUNDS = 20
 

@@ -29,8 +29,8 @@ from agentic_backend.application import (
     current_context,
     emit_parts,
 )
-from agentic_backend.applications.retrieval.citations import check_citations
-from agentic_backend.applications.retrieval.judge import Judgement, judge
+from agentic_backend.applications.retrieval.judging.citations import check_citations
+from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
 from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
 from agentic_backend.applications.retrieval.passages import Packed, Passage, packed, prompt_of
 from agentic_backend.applications.retrieval.records import TURNS, Turn

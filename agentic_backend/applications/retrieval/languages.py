@@ -1,28 +1,20 @@
-"""Tells the language of a text by its commonest words: English, German, French, or none of these. Pure."""
+"""Tells the language of a text by its small words: English, German, French, or none of these. Pure."""
 
 import re
+
+from agentic_backend.applications.retrieval.judging import lexicon
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LOOKED_AT = 4_000
 """Characters."""
-_COMMON = {
-    "en": "the of and to in is that for it was on are as with be by this from at which what how does have not or who "
-    "when where why can their has will were been its did an would there your about if they you",
-    "de": "der die und das den von zu ist mit sich des auf für im dem nicht ein eine als auch es an werden aus er hat "
-    "dass sie nach wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber vor zur bis mehr "
-    "durch man sein wurde wer was wann wo warum welche welcher welches gibt kann ich wir",
-    "fr": "le la les de des du et est en un une que dans qui par pour au sur pas plus ce se il sont avec ne aux son ou "
-    "été cette mais comme sa leur ont ces être deux fait nous vous elle quel quelle quels quelles comment où quand "
-    "pourquoi peut je d l qu n s y a",
-}
-_COMMON_WORDS = {language: frozenset(words.split()) for language, words in _COMMON.items()}
+_RARE = 12
+"""Of so many words one at least is a small one, in a text that has some words."""
 
 
 def language_of(text: str) -> str | None:
-    """`en`, `de` or `fr`; None where the common words of none of them stand out."""
+    """`en`, `de` or `fr`; None if the small words of none of them stand out."""
     words = [word.lower() for word in _WORD.findall(text[:_LOOKED_AT])]
-    counts = sorted(
-        ((sum(word in common for word in words), language) for language, common in _COMMON_WORDS.items()), reverse=True
-    )
-    (most, found), (next_most, _) = counts[0], counts[1]
-    return found if most > next_most and most * 12 >= len(words) else None
+    counts = {code: sum(word in lexicon.STOP_WORDS[code] for word in words) for code in lexicon.LANGUAGES}
+    best = max(counts, key=lambda code: counts[code])
+    others = max((counts[code] for code in counts if code != best), default=0)
+    return best if counts[best] > others and counts[best] * _RARE >= len(words) else None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_backend.applications.retrieval.citations import (
+from agentic_backend.applications.retrieval.judging.citations import (
     HELD_BACK,
     CheckedAnswer,
     CitationFilter,

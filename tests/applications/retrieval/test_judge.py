@@ -3,8 +3,8 @@ import json
 import pytest
 from applications.retrieval.judged_sentences import labelled_sentences
 
-from agentic_backend.applications.retrieval.judge import THRESHOLD, JudgedSentence, judge
-from agentic_backend.applications.retrieval.model_judge import Verdict, judge_by_model, model_judgement
+from agentic_backend.applications.retrieval.judging.judge import THRESHOLD, JudgedSentence, judge
+from agentic_backend.applications.retrieval.judging.model_judge import Verdict, judge_by_model, model_judgement
 
 PASSAGES = {
     1: "The deposit is 300 euros. It is returned within 14 days, unless something is broken.",

@@ -5,18 +5,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agentic_backend.applications.retrieval import lexicon
-from agentic_backend.applications.retrieval.statements import (
+from agentic_backend.applications.retrieval.judging import lexicon
+from agentic_backend.applications.retrieval.judging.statements import (
     Clause,
     Number,
     Reader,
     Statement,
     Term,
     cognate_of,
-    language_of,
     sentence_spans,
     units_differ,
 )
+from agentic_backend.applications.retrieval.languages import language_of
 
 THRESHOLD = 0.4
 """From which score on a sentence is supported; tuned on one half of the labelled sentences (bench/RAG.md)."""

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agentic_backend.applications.retrieval.comparison import THRESHOLD, Comparison, Corpus, Passage
-from agentic_backend.applications.retrieval.statements import Reader, Statement, language_of, sentence_spans
+from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD, Comparison, Corpus, Passage
+from agentic_backend.applications.retrieval.judging.statements import Reader, Statement, sentence_spans
+from agentic_backend.applications.retrieval.languages import language_of
 
 _CITATIONS = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from Stemmer import Stemmer  # type: ignore[import-not-found]
 
-from agentic_backend.applications.retrieval import lexicon
+from agentic_backend.applications.retrieval.judging import lexicon
 
 LONGEST_WORD = 64
 _STEMMERS = {"de": "german", "en": "english", "fr": "french"}
@@ -186,14 +186,6 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if kept:
         start += len(piece) - len(piece.lstrip())
         yield start, start + len(kept)
-
-
-def language_of(text: str) -> str | None:
-    """The language that most of its small words are of: en, de or fr; None, if nothing tells."""
-    words = re.findall(r"[^\W\d_]+", text.lower())[:300]
-    counts = {code: sum(word in lexicon.STOP_WORDS[code] for word in words) for code in lexicon.LANGUAGES}
-    best = max(counts, key=lambda code: counts[code])
-    return best if counts[best] > max((counts[code] for code in counts if code != best), default=0) else None
 
 
 class Reader:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentic_backend.applications.retrieval.judge import JudgedSentence, Judgement
+from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement
 
 MOST_SENTENCES = 40
 """So many sentences are judged at once; of a longer answer the judge by words has the rest."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.config import get_stream_writer
+from pydantic import Field
 
 from agentic_backend.application import (
     CONTINUE,
@@ -30,6 +31,7 @@ from agentic_backend.application import (
     emit_parts,
 )
 from agentic_backend.applications.retrieval.judging.citations import check_citations
+from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
 from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
 from agentic_backend.applications.retrieval.passages import Packed, Passage, packed, prompt_of
@@ -64,10 +66,12 @@ class DocumentTuning(ApplicationSettings):
     collections: Literal["all"] | tuple[str, ...] = ()
     """Titles or ids of those that it asks, as far as the person may read them; `all` of these."""
     mode: Mode = "hybrid"
-    passages: int = 8
-    context_tokens: int = 4_000
+    passages: int = Field(8, ge=1, le=40)
+    """How many the model is given at most."""
+    context_tokens: int = Field(4_000, ge=100, le=20_000)
+    """How many tokens they have together, at about four characters each."""
     judge: Literal["off", "tell", "withhold"] = "tell"
-    judge_threshold: float = 0.5
+    judge_threshold: float = Field(THRESHOLD, ge=0, le=1)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.protocol.trail import FeedbackRecord, TrailQuery
-from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, SessionRecord, UserDeletion
+from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, JournalMark, SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.tables import (
     APPLICATION_RECORDS,
@@ -94,6 +94,7 @@ async def fill(store: SqliteStore) -> None:
     await store.record_kpi(a_kpi("bob", minute=9))
     await store.add_trail([record for number in range(6) for record in one_of_each(f"session {number}", minute=number)])
     await store.keep_deletion(UserDeletion(user_id="carol", at=EPOCH, until=EPOCH))
+    await store.keep_journal_mark(JournalMark(journal_id="journal", until=EPOCH), EPOCH)
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
     await store.open_application_records()
     for number in range(4):

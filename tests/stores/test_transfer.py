@@ -136,7 +136,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
         done.found
         == done.there
         == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9, agent_versions=2, user_deletions=1)
-        + Counts(application_records=4, session_application_records=4)
+        + Counts(application_records=4, session_application_records=4, journal_marks=1)
         + Counts({table.name: 6 for table in TRAIL.values()})
         == await source.total()
     )
@@ -148,7 +148,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
         "7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items, 4 records of applications, "
         "4 records of applications in sessions, 6 audits, "
     )
-    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 17
+    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 18
 
 
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:

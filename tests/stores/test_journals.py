@@ -63,6 +63,7 @@ def files(directory: Path) -> list[Path]:
 
 async def test_two_instances_share_one(open_: OpenJournal) -> None:
     first, second = await open_(), await open_()
+    await first.check()
     assert await first.journal_id() is None
     noted = [a_deletion(f"{number}", days=number) for number in range(4)]
     for number, deletion in enumerate(noted):
@@ -166,8 +167,9 @@ async def test_a_directory_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "file" / "journal", 5)
     with pytest.raises(StoreUnavailable):
         await journal.append([a_deletion("a")])
-    with pytest.raises(JournalUnavailable, match="Not a directory"):
-        await journal.journal_id()
+    for look in (journal.journal_id(), journal.check()):
+        with pytest.raises(JournalUnavailable, match="file"):
+            await look
 
 
 @pytest.mark.parametrize(

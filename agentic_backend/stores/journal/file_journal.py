@@ -6,6 +6,7 @@ back, and its file is not written to again: what it may have left at the end is 
 """
 
 import asyncio
+import errno
 import logging
 import os
 import threading
@@ -66,6 +67,9 @@ class FileJournal:
                     if deletion is None and line.strip():
                         log.warning("deletion journal line unreadable", extra={"path": str(path), "line": at})
                 yield [each for _, _, each in deletions if each is not None]
+
+    async def check(self) -> None:
+        await self._read(self._check)
 
     async def prune(self, before: datetime) -> None:
         await self._read(self._prune, before)
@@ -145,6 +149,12 @@ class FileJournal:
         finally:
             os.close(descriptor)
             part.unlink()
+
+    def _check(self) -> None:
+        self._files()
+        directory = next(each for each in (self._directory, *self._directory.absolute().parents) if each.exists())
+        if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
 
     def _files(self) -> list[Path]:
         if not self._directory.exists():

@@ -44,6 +44,10 @@ class Journal(Protocol):
         """All from `since` on, in any order, and perhaps some before it. Raises JournalUnavailable."""
         ...
 
+    async def check(self) -> None:
+        """Raises JournalUnavailable if deletions can't be noted, as far as that is seen without making anything."""
+        ...
+
     async def prune(self, before: datetime) -> None:
         """Forget those from before, as far as that is easy."""
         ...

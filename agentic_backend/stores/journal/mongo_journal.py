@@ -37,10 +37,10 @@ class MongoJournal:
         self._is_known = True
 
     async def prove(self) -> None:
-        async def prove(database: Database) -> None:
-            await database[_META].update_one({"_id": "proof"}, {"$set": {"value": uuid4().hex}}, upsert=True)
+        await self._write(_prove)
 
-        await self._write(prove)
+    async def check(self) -> None:
+        await self._read(_prove)
 
     async def batches(self, since: datetime | None) -> AsyncIterator[Sequence[Deletion]]:
         bounds: Document = {} if since is None else {"at": {"$gte": rfc3339(since)}}
@@ -87,6 +87,10 @@ class MongoJournal:
 def _document(deletion: Deletion) -> Document:
     values: Document = {"_id": deletion.id, "at": rfc3339(deletion.at), "kind": deletion.kind}
     return {**values, "ids": list(deletion.ids), "within": deletion.within, "only_unsent": deletion.only_unsent}
+
+
+async def _prove(database: Database) -> None:
+    await database[_META].update_one({"_id": "proof"}, {"$set": {"value": uuid4().hex}}, upsert=True)
 
 
 async def _insert(database: Database, documents: list[Document]) -> None:

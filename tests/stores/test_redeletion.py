@@ -200,6 +200,10 @@ async def test_nothing_that_was_deleted_lives_again_and_all_else_does(site: Site
         await remember(store, "reset", GONE)
         await remember(store, "waited", GONE, waits=True)
         await talk(store, "bob's", GONE, "bob")
+        # Written before the clock was set back.
+        ahead = {"title": GONE, "updated_at": store.now() + timedelta(days=1)}
+        await store.create_session(a_session("bob", id="bob's ahead", **ahead))
+        await store.create_session(a_session(id="ahead", **ahead))
         await add_file(store, "bob's file", GONE, "bob")
         await store.put_items([an_item("a", "k", f'"{GONE}"', owner="bob")], [], ItemBounds())
         await store.write_application_records(added(a_record("bob's", "bob", value={"text": GONE})))
@@ -207,6 +211,7 @@ async def test_nothing_that_was_deleted_lives_again_and_all_else_does(site: Site
     assert await site.backups.holders_of(GONE)
     async with site.opened() as store:
         await delete_all(store, GONE)
+        await store.delete_session("ahead")
         fence = await store.fence("waited")
         assert fence is not None
         await store.append(fence, [], an_end())
@@ -240,6 +245,9 @@ async def test_what_was_made_since_stays(site: Site) -> None:
         await forget_user(store, "bob")
         await store.delete_session("bob's old")
         await fill_again(store, STAYS, at=store.now())
+        await store.reset_state("goes on")
+        fence = await begin(store, await session_of(store, "goes on"))
+        await store.append(fence, [answer()], an_end(session_state=STAYS.encode()))
         await store.create_session(a_session("bob", id="bob's new", created_at=store.now(), updated_at=store.now()))
         await store.record_kpi(a_kpi("bob", started_at=store.now()))
         before = await rows(store), await rows(store, user_id="bob")
@@ -247,6 +255,7 @@ async def test_what_was_made_since_stays(site: Site) -> None:
         done = await redelete(store)
         assert (await rows(store), await rows(store, user_id="bob")) == before
         assert done == {}
+        assert await store.session_state("goes on") == STAYS.encode()
 
 
 async def fill_again(store: Store, word: str, at: datetime = EPOCH) -> None:
@@ -333,7 +342,7 @@ async def test_a_file_that_came_with_a_later_backup_of_the_contents_goes(site: S
 
 
 @ON_SQLITE
-async def test_a_dry_run_says_what_would_go_and_changes_nothing(site: Site) -> None:
+async def test_a_dry_run_says_what_would_go_and_changes_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     async with site.opened() as store:
         await store.create_session(a_session(id="shared"))
         await fill(store, GONE)
@@ -342,11 +351,20 @@ async def test_a_dry_run_says_what_would_go_and_changes_nothing(site: Site) -> N
         await delete_all(store, GONE)
     await site.backups.restore()
     raw = await site.open_()
-    store = JournaledStore(raw, site.journal)
+    store, erased, erase = JournaledStore(raw, site.journal), 0, raw.erase
+
+    async def counted() -> None:
+        nonlocal erased
+        erased += 1
+        await erase()
+
+    # Where SQLite is built to overwrite what it deletes, the file alone doesn't show it.
+    monkeypatch.setattr(raw, "erase", counted)
     before = await rows(raw)
     would = await redelete(store, dry_run=True)
-    assert await rows(raw) == before
+    assert await rows(raw) == before and not erased
     assert would == await redelete(store)
+    assert await redelete(store) == {} and erased == 1
     assert would == {"attachments": 2, "sessions": 1, "items": 1, "records": 2, "feedback": 1, "shares": 1}
     await store.aclose()
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from agentic_backend.errors import StoreUnavailable
-from agentic_backend.stores.base import Store
+from agentic_backend.stores.base import SessionQuery, Store
 from agentic_backend.stores.journal.deletion import Deletion, Kind, new_deletion
 from agentic_backend.stores.journal.journal import Journal
 from agentic_backend.stores.lineage import descendants
@@ -110,9 +110,13 @@ class JournaledStore:
             await self.store.remove_trail(record, record_id)
 
     async def keep_deletion(self, deletion: UserDeletion) -> None:
-        # That it is over is no deletion.
-        deletions = [] if deletion.is_over else [new_deletion("user", (deletion.user_id,), deletion.at)]
-        async with self._noted(*deletions):
+        if deletion.is_over:
+            # That is no deletion.
+            await self.store.keep_deletion(deletion)
+            return
+        latest = await self.store.list_sessions(SessionQuery(deletion.user_id, limit=1))
+        at = max([deletion.at, *(each.updated_at for each in latest.sessions)])
+        async with self._noted(new_deletion("user", (deletion.user_id,), at)):
             await self.store.keep_deletion(deletion)
 
     def _now(self, times: Iterable[datetime] = ()) -> datetime:

@@ -16,6 +16,7 @@ from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.journal.deletion import Deletion, deletion_in, new_deletion
 from agentic_backend.stores.journal.file_journal import FileJournal
 from agentic_backend.stores.journal.journal import Journal, JournalUnavailable
+from agentic_backend.stores.journal.mongo_journal import MongoJournal
 from agentic_backend.stores.opening import CannotOpenStore, open_journal, open_store
 
 OpenJournal = Callable[[], Awaitable[Journal]]
@@ -61,8 +62,9 @@ def files(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.jsonl"))
 
 
-async def test_two_instances_share_one(open_: OpenJournal) -> None:
+async def test_two_instances_share_one(place: str, open_: OpenJournal) -> None:
     first, second = await open_(), await open_()
+    assert isinstance(first, MongoJournal if place.startswith("mongodb") else FileJournal)
     await first.check()
     assert await first.journal_id() is None
     noted = [a_deletion(f"{number}", days=number) for number in range(4)]

@@ -361,12 +361,30 @@ async def test_a_dry_run_says_what_would_go_and_changes_nothing(site: Site, monk
     # Where SQLite is built to overwrite what it deletes, the file alone doesn't show it.
     monkeypatch.setattr(raw, "erase", counted)
     before = await rows(raw)
+    assert before["user_deletions"] == 0
     would = await redelete(store, dry_run=True)
     assert await rows(raw) == before and not erased
     assert would == await redelete(store)
     assert await redelete(store) == {} and erased == 1
+    assert await raw.deletions() == []
     assert would == {"attachments": 2, "sessions": 1, "items": 1, "records": 2, "feedback": 1, "shares": 1}
     await store.aclose()
+
+
+@ON_SQLITE
+async def test_a_file_that_was_not_packed_is_left_to_housekeeping(site: Site) -> None:
+    async with site.opened() as store:
+        await store.create_session(a_session(id="goes"))
+        await site.backups.save()
+        await store.delete_session("goes")
+    await site.backups.restore()
+    raw = await site.open_()
+    store_: Any = JournaledStore(raw, site.journal)
+    with patched(raw, "erase", StoreUnavailable):
+        assert await redelete(store_) == {"sessions": 1}
+    # As one of a user whose rows are gone: see UserDeletions.
+    assert [each.is_over for each in await raw.deletions()] == [True]
+    await raw.aclose()
 
 
 @ON_SQLITE

@@ -29,7 +29,7 @@ from agentic_backend.stores.protocol.application_records import (
 from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.stores.protocol.trail import TrailQuery
 from agentic_backend.stores.protocol.user_rows import hidden_name
-from agentic_backend.stores.records import AttachmentState
+from agentic_backend.stores.records import AttachmentState, UserDeletion
 from agentic_backend.stores.tables import ATTACHMENTS, SESSIONS, TABLES, written_at
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,8 @@ class Redeletion:
         self._done = Redeleted()
         self._seen: set[tuple[Kept, str]] = set()
         """What a dry run has counted: it finds the same by several deletions."""
+        self._unpacked: UserDeletion | None = None
+        """Stored while the database's file may hold what was deleted: housekeeping packs it if this is broken off."""
 
     async def run(self, since: datetime | None) -> Redeleted:
         """Do all deletions from `since` on. Raises StoreUnavailable and JournalUnavailable; it can be repeated."""
@@ -90,13 +92,25 @@ class Redeletion:
             self._done.looked_at += len(due)
             for kind, found in _by_kind(due):
                 await self._redo(kind, found, undone)
-        if self._done.counts and not self._is_dry:
-            try:
-                # What was deleted is still in free space of the database's file.
-                await self._store.erase()
-            except StoreUnavailable:
-                log.warning("database file not packed in time")
+        if self._unpacked is not None:
+            await self._pack(self._unpacked)
         return self._done
+
+    async def _will_delete(self) -> None:
+        if self._unpacked is None and not self._is_dry:
+            now = self._store.now()
+            self._unpacked = UserDeletion(user_id=_NOBODY, at=now, until=now, is_over=True)
+            await self._store.keep_deletion(self._unpacked)
+
+    async def _pack(self, unpacked: UserDeletion) -> None:
+        try:
+            if self._done.counts:
+                await self._store.erase()
+        except StoreUnavailable:
+            # Housekeeping tries once more.
+            log.warning("database file not packed in time")
+        else:
+            await self._store.end_deletion(unpacked)
 
     async def _redo(self, kind: Kind, found: Sequence[Deletion], undone: _Undone) -> None:
         if kind in ("application_records", "session_application_records"):
@@ -122,7 +136,10 @@ class Redeletion:
         elif kind == "feedback" or kind == "shares":
             await self._trail(kind, id_, deletion.at)
 
-    def _count(self, kind: Kept, ids: Sequence[str]) -> None:
+    async def _count(self, kind: Kept, ids: Sequence[str]) -> None:
+        """Called before these are deleted."""
+        if ids:
+            await self._will_delete()
         new = {(kind, each) for each in ids} - self._seen
         self._done.deleted[kind] += len(new)
         if self._is_dry:
@@ -136,7 +153,7 @@ class Redeletion:
         # They are named by no other row, so they go first, or alone.
         await self._attachments_of(at, session_id=session_id)
         if family:
-            self._count("sessions", [each.id for each in family])
+            await self._count("sessions", [each.id for each in family])
             if not self._is_dry:
                 await self._store.delete_session(session_id)
 
@@ -146,7 +163,7 @@ class Redeletion:
         if session is None or not rank.isdecimal() or session.next_rank > int(rank):
             return
         if session.reset_rank != session.next_rank:
-            self._count("states", [session_id])
+            await self._count("states", [session_id])
         if self._is_dry:
             return
         try:
@@ -168,7 +185,7 @@ class Redeletion:
         if not ids:
             return
         there = [each for each in await self._store.get_attachments(ids) if not (only_unsent and each.session_id)]
-        self._count("attachments", [each.id for each in there])
+        await self._count("attachments", [each.id for each in there])
         if self._is_dry:
             return
         await self._store.remove_attachments(ids, only_unsent=only_unsent)
@@ -180,14 +197,14 @@ class Redeletion:
         after: str | None = None
         while page := await self._store.page(ATTACHMENTS, after, _PAGE, **whose):
             old = [each for each in page if each.created_at <= at]
-            self._count("attachments", [each.id for each in old if each.state is AttachmentState.KEPT])
+            await self._count("attachments", [each.id for each in old if each.state is AttachmentState.KEPT])
             if old and not self._is_dry:
                 await self._store.remove_attachments([each.id for each in old])
             after = page[-1].id
 
     async def _items(self, ids: Collection[str], at: datetime) -> None:
         old = [each.id for each in await self._store.get_items(ids) if each.updated_at <= at]
-        self._count("items", old)
+        await self._count("items", old)
         if old and not self._is_dry:
             await self._store.put_items([], old, ItemBounds())
 
@@ -195,7 +212,7 @@ class Redeletion:
         record = _TRAIL[kind]
         page = await self._store.trail(TrailQuery(record, {"id": record_id}, limit=1))
         if any(each.at <= at for each in page.records):
-            self._count(kind, [record_id])
+            await self._count(kind, [record_id])
             if not self._is_dry:
                 await self._store.remove_trail(record, record_id)
 
@@ -216,7 +233,7 @@ class Redeletion:
             query = RecordQuery("id", within, behind(within), of_session=of_session, after=after, limit=_ROWS)
             rows = await self._store.find_application_records(query)
             old = [each for each in rows if each.updated_at <= last.get(hidden_id(each.id), _NEVER)]
-            self._count("records", [each.id for each in old])
+            await self._count("records", [each.id for each in old])
             for start in range(0, 0 if self._is_dry else len(old), RECORDS_PER_WRITE):
                 await self._remove(old[start : start + RECORDS_PER_WRITE])
             if len(rows) < _ROWS:
@@ -238,6 +255,7 @@ class Redeletion:
         await self._attachments_of(at, user_id=user_id)
         if self._is_dry:
             return
+        await self._will_delete()
         rows = 0
         if (since := self._counted_since()) is not None:
             while hidden := await self._store.hide_usage(user_id, hidden_name(user_id), since, _ROWS, at):
@@ -249,6 +267,8 @@ class Redeletion:
         self._done.deleted["user_rows"] += rows
 
 
+_NOBODY = ""
+"""Whose deletion leaves nothing but a file to be packed."""
 _NEVER = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
 
 

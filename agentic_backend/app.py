@@ -28,7 +28,7 @@ from agentic_backend.hosting.event_streams import OpenStreams
 from agentic_backend.hosting.loading import NO_APPLICATIONS, Applications
 from agentic_backend.kpi import Kpi
 from agentic_backend.loop.blocked_loop import watched_loop
-from agentic_backend.loop.event_loop import event_loop_lag
+from agentic_backend.loop.event_loop import event_loop_lag, running
 from agentic_backend.loop.loop_load import loop_load
 from agentic_backend.mcp.shared_sessions import SharedSessions
 from agentic_backend.policy.hooks.module_services import module_services
@@ -49,8 +49,11 @@ from agentic_backend.sessions.documents import Documents
 from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.wiring import SessionServices, open_sessions, wire_sessions
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.journal.journal import JournalUnavailable
+from agentic_backend.stores.journal.journaled_store import JournaledStore
+from agentic_backend.stores.journal.upkeep import JournalUpkeep
 from agentic_backend.stores.observing import ignore
-from agentic_backend.stores.opening import open_store, sqlite_file
+from agentic_backend.stores.opening import CannotOpenStore, open_store, sqlite_file
 from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.stores.sqlite.page_check import PagesWatch, watched_pages
 from agentic_backend.streaming.model.stream_turns import StreamTurns
@@ -124,6 +127,8 @@ async def open_app(
         file = sqlite_file(settings.store.url, settings.data.directory)
         pages = None if file is None else await stack.enter_async_context(watched_pages(file, kpi))
         store = await stack.enter_async_context(aclosing(await _open_store(settings, kpi, pages)))
+        # Before anything is read of it: it may be a restored backup.
+        await stack.enter_async_context(_upkeep_of_journal(store, settings))
         connections = OpenConnections(settings.limits)
         streams = OpenStreams(connections, drain)
         host = ApplicationHost(applications, store, settings.limits, kpi, streams)
@@ -158,6 +163,22 @@ async def open_app(
 async def _open_store(settings: Settings, kpi: Kpi, pages: PagesWatch | None) -> Store:
     """Raises CannotOpenStore."""
     return await open_store(settings, kpi.dependencies.store_operation, ignore if pages is None else pages.suspect)
+
+
+@asynccontextmanager
+async def _upkeep_of_journal(store: Store, settings: Settings) -> AsyncIterator[None]:
+    """Do again in a restored database what was deleted, and keep its journal. Raises as `open_app` does."""
+    if not isinstance(store, JournaledStore):
+        yield
+        return
+    counted_since = Budgets(store, settings.budgets).counted_since
+    upkeep = JournalUpkeep(store, settings.deletions.keep_days, counted_since)
+    try:
+        await upkeep.catch_up()
+    except JournalUnavailable as error:
+        raise CannotOpenStore(f"deletions.journal: {error}") from error
+    async with running(upkeep.run()):
+        yield
 
 
 async def _open_parts(

@@ -7,6 +7,7 @@ import argparse
 import gc
 import json
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -88,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
             "tell one exchange's story from the store and, with --log, from the log; beside a running server too",
         )
     )
+    _add_redelete_arguments(
+        command(
+            "redelete",
+            "delete again in a restored database what was deleted after its backup, as a server does when it starts",
+        )
+    )
     return parser
 
 
@@ -152,6 +159,17 @@ def _add_explain_arguments(command: argparse.ArgumentParser) -> None:
     _add_store_arguments(command)
 
 
+def _add_redelete_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    command.add_argument(
+        "--since",
+        type=_time,
+        metavar="TIME",
+        help="look at deletions from this time on, such as 2026-01-31 or 2026-01-31T08:00Z; from where the database is",
+    )
+    _add_store_arguments(command)
+
+
 def _add_settings_arguments(command: argparse.ArgumentParser) -> None:
     """The flags of a command that reads what the server reads."""
     command.add_argument("--host", dest="server.host", help="address to listen on")
@@ -183,6 +201,11 @@ def _add_store_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", type=Path, help="the settings file")
     command.add_argument("--data", dest="data.directory", help="directory of the database")
     command.add_argument("--store", dest="store.url", help="the database: sqlite:FILE or mongodb://HOST/DATABASE")
+
+
+def _time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _seconds(text: str) -> float:

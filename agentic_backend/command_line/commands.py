@@ -1,5 +1,5 @@
-"""The commands that read what the server reads, or its store: `serve`, `validate`, `eval`, `app`, `explain` and
-`migrate`.
+"""The commands that read what the server reads, or its store: `serve`, `validate`, `eval`, `app`, `explain`,
+`redelete` and `migrate`.
 
 What only one of them needs is imported when it runs: a server starts without it.
 """
@@ -64,12 +64,8 @@ def run_command(options: argparse.Namespace) -> int:
     sys.path.insert(0, os.getcwd())
     try:
         read_secret_files(os.environ)
-        if options.command == "explain":
-            from agentic_backend.command_line.explain import explain
-
-            settings = load_settings(options.config or default_settings_file(), _overrides(options))
-            _logging("warning", settings)
-            return explain(options.exchange, settings, options.log, content=options.content)
+        if options.command in ("explain", "redelete"):
+            return _run_on_store(options)
         files = ConfigurationFiles(options.config, _overrides(options))
         settings = files.settings()
         level = settings.log.level if _tells_all(options) else "warning"
@@ -94,6 +90,19 @@ def run_command(options: argparse.Namespace) -> int:
 def _tells_all(options: argparse.Namespace) -> bool:
     """Whether the log has what the settings say, instead of warnings."""
     return options.command == "serve" or (options.command == "app" and getattr(options, "log.level") is not None)
+
+
+def _run_on_store(options: argparse.Namespace) -> int:
+    """Run a command that needs the settings alone, and no agents."""
+    settings = load_settings(options.config or default_settings_file(), _overrides(options))
+    _logging("warning", settings)
+    if options.command == "redelete":
+        from agentic_backend.command_line.redelete import redelete
+
+        return redelete(settings, options.since, dry_run=options.dry_run)
+    from agentic_backend.command_line.explain import explain
+
+    return explain(options.exchange, settings, options.log, content=options.content)
 
 
 def _run_application_command(configuration: Configuration, options: argparse.Namespace) -> int:

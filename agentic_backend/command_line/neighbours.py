@@ -25,7 +25,7 @@ from agentic_backend.hosting.application_check import check_application, check_r
 from agentic_backend.loop.event_loop import command_loop
 from agentic_backend.mcp.server_check import check_mcp_server
 from agentic_backend.server.reload.configuration import Configuration
-from agentic_backend.stores.checking import check_store, stored_kinds
+from agentic_backend.stores.checking import check_journal, check_store, stored_kinds
 from agentic_backend.telemetry.formatters import printable
 
 # What a check may take beyond its limit, to close what it has opened: an MCP server's program is given six seconds.
@@ -101,7 +101,8 @@ def _neighbours(configuration: Configuration, models: ChatModels, limit_s: float
 async def _check_store(configuration: Configuration, limit_s: float) -> str:
     opened = await check_store(configuration.settings, limit_s)
     stored = await stored_kinds(configuration.settings, limit_s)
-    return opened + check_records(stored, configuration.applications.loaded)
+    journal = await check_journal(configuration.settings)
+    return f"{opened}; {journal}{check_records(stored, configuration.applications.loaded)}"
 
 
 def _redis(settings: Settings, limit_s: float) -> _Neighbour:

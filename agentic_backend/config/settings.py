@@ -41,7 +41,13 @@ from agentic_backend.config.topics.observability import HealthSettings, TracingS
 from agentic_backend.config.topics.page import PageSettings
 from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.config.topics.policies import ModulesSettings, PoliciesSettings
-from agentic_backend.config.topics.sessions import RetentionSettings, SessionsSettings, SharingSettings, TitlesSettings
+from agentic_backend.config.topics.sessions import (
+    DeletionsSettings,
+    RetentionSettings,
+    SessionsSettings,
+    SharingSettings,
+    TitlesSettings,
+)
 from agentic_backend.config.topics.usage import BudgetsSettings, PriceSettings
 from agentic_backend.config.usable_cores import MOST_WORKERS, as_workers
 from agentic_backend.config.yaml.validation_problems import rule_broken
@@ -359,6 +365,9 @@ class Settings(Section):
         PermissionsSettings(), description="What users may do by way of agents' tools."
     )
     retention: RetentionSettings = Field(RetentionSettings(), description="How long what is stored is kept.")
+    deletions: DeletionsSettings = Field(
+        DeletionsSettings(), description="The journal of deletions, for databases that are restored."
+    )
     log: LogSettings = Field(LogSettings(), description="The server's log.")
     tracing: TracingSettings = Field(TracingSettings(), description="Traces of exchanges, sent to a receiver.")
 

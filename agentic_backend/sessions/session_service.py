@@ -228,6 +228,8 @@ class SessionService:
     async def delete(self, user: User, session_id: str) -> None:
         """Stop what runs in the session and in its branches, close their agents, and delete all their data."""
         await owned_session(self._store, user.id, session_id)
+        # Before anything is ended for it.
+        await self._store.prove_deletion()
         stop = self._stopping(user)
         await self._ends.end(session_id, EndReason.DELETED, user, partial(stop, session_id))
         for branch_id in await self._branch_ids(session_id):

@@ -30,6 +30,9 @@ class AttachmentSteps(ABC):
         await self._take_away(removed)
         return removed
 
+    async def forget_contents(self, ids: Collection[str]) -> None:
+        await self._drop_contents(ids)
+
     async def _take_away(self, ids: Collection[str]) -> None:
         await self._drop_contents(ids)
         await self._delete_attachments(ids)

@@ -64,6 +64,7 @@ _WRITES = frozenset(
         "index_texts",
         "keep_attachment",
         "keep_deletion",
+        "keep_journal_mark",
         "keep_partials",
         "keep_summary",
         "mark_removed",

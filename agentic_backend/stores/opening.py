@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from agentic_backend.config.settings import MONGODB_SCHEMES, SQLITE_SCHEME, Settings
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.journal.file_journal import FileJournal
+from agentic_backend.stores.journal.journal import Journal, JournalUnavailable
+from agentic_backend.stores.journal.journaled_store import journaled
 from agentic_backend.stores.observing import Observer, ignore
 from agentic_backend.stores.schema import SchemaTooNew
 from agentic_backend.stores.sqlite import SqliteStore
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from agentic_backend.stores.mongo import MongoStore
     from agentic_backend.stores.mongo.driver import Driver
 
-_FILE = "chat.sqlite3"
+_FILE, _JOURNAL = "chat.sqlite3", "deletions"
 # The parts of a MongoDB URL that hold no secret: its scheme, its hosts and its database.
 _MONGODB_URL = re.compile(r"(?P<scheme>[a-z+]+://)([^@/?]*@)?(?P<place>[^@/?]+(/[^@/?]*)?)(\?[^@]*)?")
 
@@ -41,7 +44,25 @@ def shown(url: str) -> str:
 
 
 async def open_store(settings: Settings, observe: Observer, suspect: Callable[[], None] = ignore) -> Store:
-    """The store that the settings name; a SQLite one calls `suspect` at damaged pages. Raises CannotOpenStore."""
+    """The store that the settings name, which notes its deletions in the journal that they name, if any.
+
+    A SQLite one calls `suspect` at damaged pages. Raises CannotOpenStore.
+    """
+    try:
+        journal = await open_journal(settings)
+    except JournalUnavailable as error:
+        raise CannotOpenStore(f"deletions.journal: {error}") from error
+    try:
+        store = await open_plain_store(settings, observe, suspect)
+    except BaseException:
+        if journal is not None:
+            await journal.aclose()
+        raise
+    return store if journal is None else journaled(store, journal)
+
+
+async def open_plain_store(settings: Settings, observe: Observer, suspect: Callable[[], None] = ignore) -> Store:
+    """The same without a journal. Raises CannotOpenStore."""
     file = sqlite_file(settings.store.url, settings.data.directory)
     if file is not None:
         timeout_s, shared = settings.store.timeout_s, settings.server.workers > 1
@@ -79,3 +100,23 @@ async def open_mongodb(url: str, driver: "Driver", timeout_s: float, observe: Ob
         raise CannotOpenStore(f"{shown(url)}: {error}") from error
     except ImportError:
         raise CannotOpenStore("store.driver: motor is not installed; agentic-backend[motor] brings it") from None
+
+
+async def open_journal(settings: Settings) -> Journal | None:
+    """None if deletions are not noted. Raises JournalUnavailable."""
+    place, timeout_s = settings.deletions.journal, settings.store.timeout_s
+    if place is None:
+        return None
+    if place == "auto":
+        file = sqlite_file(settings.store.url, settings.data.directory)
+        return None if file is None else FileJournal(file.parent / _JOURNAL, timeout_s)
+    if not place.startswith(MONGODB_SCHEMES):
+        return FileJournal(Path(place), timeout_s)
+    from agentic_backend.stores.journal.mongo_journal import MongoJournal
+    from agentic_backend.stores.mongo.driver import MongoDriver, reason_of
+
+    try:
+        driver = await MongoDriver.open(place, driver="pymongo", timeout_s=timeout_s, observe=None)
+    except StoreUnavailable as error:
+        raise JournalUnavailable(f"{shown(place)}: {reason_of(error.__cause__)}") from None
+    return MongoJournal(driver, shown(place))

@@ -356,6 +356,14 @@ class ItemRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JournalMark:
+    """Up to when the deletions of a journal (see journal) are done in this database."""
+
+    journal_id: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserDeletion:
     """A deletion of all of a user's data, which began `at` a time and goes on at least `until` another.
 

@@ -35,6 +35,7 @@ from agentic_backend.stores.records import (
     AttachmentRecord,
     ExchangeRecord,
     ItemRecord,
+    JournalMark,
     KpiRecord,
     MessageRecord,
     SessionRecord,
@@ -364,6 +365,7 @@ AGENT_VERSIONS = Table(
     label="versions of agents",
     indexes={"by_agent": ("agent_id", "-version")},
 )
+JOURNAL_MARKS = Table("journal_marks", JournalMark, of_session=False, label="marks of journals", key=("journal_id",))
 DELETIONS = Table("user_deletions", UserDeletion, of_session=False, label="deletions of users", key=("user_id",))
 
 TRAIL: dict[type[Any], Table[Any]] = {
@@ -397,12 +399,21 @@ TABLES: list[Table[Any]] = [
     *TRAIL.values(),
     AGENT_VERSIONS,
     DELETIONS,
+    JOURNAL_MARKS,
 ]
 """All tables, in the order of reports."""
 
 
-OUTLIVE_USERS = (MODULE_ERRORS, ADMIN_READS, AGENT_VERSIONS, DELETIONS)
+OUTLIVE_USERS = (MODULE_ERRORS, ADMIN_READS, AGENT_VERSIONS, DELETIONS, JOURNAL_MARKS)
 """The tables whose rows stay when a user's data are deleted: they hold nothing that was said in a session."""
+
+
+def written_at(table: Table[Any]) -> str | None:
+    """The column that says when a row was last written, as far as rows do; None if they don't."""
+    return next((name for name in _WRITTEN_AT if name in table.names or name == table.time), None)
+
+
+_WRITTEN_AT = ("updated_at", "at", "started_at", "created_at")
 
 
 def session_tables() -> list[Table[Any]]:

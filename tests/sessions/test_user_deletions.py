@@ -26,9 +26,12 @@ from agentic_backend.relay.redis.broadcast import redis_broadcast
 from agentic_backend.relay.redis.messages import stream_of
 from agentic_backend.sessions.upkeep import maintenance
 from agentic_backend.stores.base import Store
+from agentic_backend.stores.journal.file_journal import FileJournal
+from agentic_backend.stores.journal.journaled_store import journaled
 from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.items import ItemBounds
 from agentic_backend.stores.protocol.trail import TrailQuery, UsageRecord
+from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.tables import OUTLIVE_USERS, SESSIONS, TABLES
 from tests.stores.samples import a_kpi, a_session, an_item
 from tests.stores.trail_samples import a_usage, one_of_each
@@ -332,3 +335,20 @@ async def test_without_a_broadcast_other_instances_see_the_deletion_in_the_store
         await eventually(lambda: not there.relay._leaving)
         hold.released.set()
         assert (await there.ask("hello again"))[-1]["status"] == "ok"
+
+
+async def test_a_deletion_that_cannot_be_noted_ends_nothing(tmp_path: Path) -> None:
+    """Before a session is deleted, what runs there is stopped, and the session is completed."""
+    journal = FileJournal(tmp_path / "file" / "journal", 5)
+    await asyncio.to_thread((tmp_path / "file").touch)
+    database = journaled(await SqliteStore.open(tmp_path / "chat.sqlite3", timeout_s=5), journal)
+    async with open_sessions(tmp_path, {"asks": asking_graph}, database=database) as sessions:
+        waiting = await sessions.begin("may I?")
+        await until(waiting, "awaiting_human")
+        session_id = waiting.session_id or ""
+        for deletion in (sessions.service.delete(USER, session_id), sessions.user_deletions.delete(USER.id)):
+            with pytest.raises(StoreUnavailable, match="can't be noted"):
+                await deletion
+        session = await sessions.store.real.get_session(session_id)
+        assert session is not None and session.state == "active" and session.active_exchange_id is not None
+        assert await sessions.store.real.deletions() == []

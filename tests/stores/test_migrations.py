@@ -59,6 +59,7 @@ async def test_an_empty_file_gets_the_newest_schema(tmp_path: Path) -> None:
         "extractions",
         "feedback",
         "items",
+        "journal_marks",
         "kpi_records",
         "message_audit",
         "message_texts",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentic_backend.config.settings import Settings
+from agentic_backend.stores.journal.journaled_store import JournaledStore
 from agentic_backend.stores.opening import CannotOpenStore, open_store, shown, sqlite_file
 from agentic_backend.stores.sqlite import SqliteStore
 
@@ -47,7 +48,8 @@ def test_a_url_names_a_file_or_a_server(url: str | None, file: str | None) -> No
 async def test_a_file_is_opened_as_its_url_says(tmp_path: Path) -> None:
     settings = Settings.model_validate({"store": {"url": f"sqlite:{tmp_path / 'mine.db'}"}})
     async with aclosing(await open_store(settings, lambda *_: None)) as store:
-        assert isinstance(store, SqliteStore)
+        assert isinstance(store, JournaledStore) and isinstance(store.store, SqliteStore)
+    # The journal is made for the first deletion.
     assert [path.name for path in await asyncio.to_thread(lambda: list(tmp_path.iterdir()))] == ["mine.db"]
 
 

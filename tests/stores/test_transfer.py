@@ -19,7 +19,7 @@ from agentic_backend.stores.mongo import MongoStore
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.stores.protocol.items import ItemBounds, ItemQuery
 from agentic_backend.stores.protocol.trail import FeedbackRecord, TrailQuery
-from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, SessionRecord, UserDeletion
+from agentic_backend.stores.records import AttachmentRecord, ExchangeRecord, JournalMark, SessionRecord, UserDeletion
 from agentic_backend.stores.sqlite import SqliteStore
 from agentic_backend.stores.tables import (
     APPLICATION_RECORDS,
@@ -94,6 +94,7 @@ async def fill(store: SqliteStore) -> None:
     await store.record_kpi(a_kpi("bob", minute=9))
     await store.add_trail([record for number in range(6) for record in one_of_each(f"session {number}", minute=number)])
     await store.keep_deletion(UserDeletion(user_id="carol", at=EPOCH, until=EPOCH))
+    await store.keep_journal_mark(JournalMark(journal_id="journal", until=EPOCH), EPOCH)
     await store.put_items([an_item("a.b", f"key {number}", minute=number) for number in range(9)], [], ItemBounds())
     await store.open_application_records()
     for number in range(4):
@@ -135,7 +136,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
         done.found
         == done.there
         == Counts(sessions=7, exchanges=22, messages=52, kpi_records=7, items=9, agent_versions=2, user_deletions=1)
-        + Counts(application_records=4, session_application_records=4)
+        + Counts(application_records=4, session_application_records=4, journal_marks=1)
         + Counts({table.name: 6 for table in TRAIL.values()})
         == await source.total()
     )
@@ -147,7 +148,7 @@ async def test_everything_is_copied_and_counted(source: SqliteStore, target: Mon
         "7 sessions, 22 exchanges, 52 messages, 7 KPI records, 9 items, 4 records of applications, "
         "4 records of applications in sessions, 6 audits, "
     )
-    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 17
+    assert [there for there, _ in reports][-1] == reports[-1][1] and len(reports) == 18
 
 
 async def test_what_was_copied_goes_on(source: SqliteStore, target: MongoStore) -> None:

@@ -40,6 +40,20 @@ class RetentionSettings(Section):
     )
 
 
+class DeletionsSettings(Section):
+    """The settings `deletions`: where deletions are noted, so that they are done again in a restored backup."""
+
+    journal: str | None = Field(
+        "auto",
+        min_length=1,
+        repr=False,
+        description="Where deletions are noted, to be done again in a restored backup: a directory, or a `mongodb://` "
+        "or `mongodb+srv://` URL, whose path names a database that is not the server's own. `auto` is the directory "
+        "`deletions` beside the SQLite file, and nowhere with MongoDB; `null` is nowhere.",
+    )
+    keep_days: Days = Field(400, description="How many days they are kept at least: longer than the oldest backup is.")
+
+
 class TitlesSettings(Section):
     """The settings `titles`: whether and by which model sessions are named."""
 

@@ -8,9 +8,9 @@ from agentic_backend.stores.mongo.documents import Database, counted, document, 
 from agentic_backend.stores.mongo.operation_base import Part, operation
 from agentic_backend.stores.mongo.sessions.finishing import Finishing
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
-from agentic_backend.stores.records import UserDeletion
+from agentic_backend.stores.records import JournalMark, UserDeletion
 from agentic_backend.stores.rows import rfc3339
-from agentic_backend.stores.tables import DELETIONS, RECORDS_TABLES, USAGE, Table
+from agentic_backend.stores.tables import DELETIONS, JOURNAL_MARKS, RECORDS_TABLES, USAGE, Table, written_at
 
 R = TypeVar("R")
 
@@ -57,19 +57,31 @@ class Users(Part):
         return sorted({row["session_id"] for row in await begun.to_list(None)})
 
     @operation
-    async def delete_user_rows(self, database: Database, table: Table[Any], user_id: str, limit: int) -> int:
+    async def delete_user_rows(
+        self, database: Database, table: Table[Any], user_id: str, limit: int, up_to: datetime | None = None
+    ) -> int:
         # So that nothing is written any more of what is deleted.
         await self.finishing.all()
-        own = database[table.name].find({str(table.user): user_id}, {"_id": 1}).limit(limit)
+        old = {} if up_to is None else {str(written_at(table)): {"$lte": rfc3339(up_to)}}
+        own = database[table.name].find({str(table.user): user_id, **old}, {"_id": 1}).limit(limit)
         if not (ids := [row["_id"] for row in await own.to_list(None)]):
             return 0
         return (await database[table.name].delete_many({"_id": {"$in": ids}})).deleted_count
 
     @operation
-    async def hide_usage(self, database: Database, user_id: str, hidden: str, since: datetime, limit: int) -> int:
+    async def hide_usage(
+        self,
+        database: Database,
+        user_id: str,
+        hidden: str,
+        since: datetime,
+        limit: int,
+        up_to: datetime | None = None,
+    ) -> int:
         await self.finishing.all()
         usage = database[USAGE.name]
-        own = usage.find({"user_id": user_id, "at": {"$gte": rfc3339(since)}}, {"day": 1}).limit(limit)
+        old = {} if up_to is None else {"$lte": rfc3339(up_to)}
+        own = usage.find({"user_id": user_id, "at": {"$gte": rfc3339(since), **old}}, {"day": 1}).limit(limit)
         ids_of: dict[str, list[Any]] = {}
         for row in await own.to_list(None):
             ids_of.setdefault(row["day"], []).append(row["_id"])
@@ -101,6 +113,19 @@ class Users(Part):
     async def end_deletion(self, database: Database, deletion: UserDeletion) -> None:
         as_read = {"_id": deletion.user_id, "until": rfc3339(deletion.until)}
         await database[DELETIONS.name].delete_one(as_read)
+
+    async def prove_deletion(self) -> None:
+        pass
+
+    @operation
+    async def journal_marks(self, database: Database) -> list[JournalMark]:
+        return [record_in(JOURNAL_MARKS, row) for row in await database[JOURNAL_MARKS.name].find().to_list(None)]
+
+    @operation
+    async def keep_journal_mark(self, database: Database, mark: JournalMark, oldest: datetime) -> None:
+        marks, kept = database[JOURNAL_MARKS.name], document(JOURNAL_MARKS, mark)
+        await marks.delete_many({"until": {"$lt": rfc3339(oldest)}})
+        await marks.replace_one({"_id": kept["_id"]}, kept, upsert=True)
 
     async def erase(self) -> None:
         pass

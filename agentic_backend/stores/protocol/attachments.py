@@ -54,6 +54,10 @@ class AttachmentStore(Protocol):
         """Delete these, or those of them that were not sent; return their ids."""
         ...
 
+    async def forget_contents(self, ids: Collection[str]) -> None:
+        """Delete the contents of attachments that have no rows, or whose rows are deleted."""
+        ...
+
 
 def of_all_attachments(most_bytes: int) -> str:
     """What to tell a user whose attachments would take more."""

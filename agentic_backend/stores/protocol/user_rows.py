@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
-from agentic_backend.stores.records import UserDeletion
+from agentic_backend.stores.records import JournalMark, UserDeletion
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.tables import Table
 
@@ -59,15 +59,21 @@ class UserStore(Protocol):
         """
         ...
 
-    async def delete_user_rows(self, table: Table[Any], user_id: str, limit: int) -> int:
+    async def delete_user_rows(self, table: Table[Any], user_id: str, limit: int, up_to: datetime | None = None) -> int:
         """Delete at most `limit` of the user's rows of a table that has a `user`; how many there were.
+
+        With `up_to`, only rows that were last written then or before; the table must have a time (see `written_at`).
 
         Rows of sessions go with their session, which must be deleted before.
         """
         ...
 
-    async def hide_usage(self, user_id: str, hidden: str, since: datetime, limit: int) -> int:
+    async def hide_usage(
+        self, user_id: str, hidden: str, since: datetime, limit: int, up_to: datetime | None = None
+    ) -> int:
         """Leave what budgets need of at most `limit` usage records of the user, from `since` on; how many there were.
+
+        With `up_to`, only records of that time or before.
 
         That is the day, the group and the cost, as a record of `hidden` (see `hidden_name`).
         """
@@ -85,6 +91,16 @@ class UserStore(Protocol):
 
     async def end_deletion(self, deletion: UserDeletion) -> None:
         """Remove the deletion, unless a later one has replaced it."""
+        ...
+
+    async def prove_deletion(self) -> None:
+        """Raises StoreUnavailable if deletions can't be noted, where they are (see journal)."""
+        ...
+
+    async def journal_marks(self) -> list[JournalMark]: ...
+
+    async def keep_journal_mark(self, mark: JournalMark, oldest: datetime) -> None:
+        """Store how far a journal is done, instead of its mark before, and forget marks from before `oldest`."""
         ...
 
     async def erase(self) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.stores.protocol.user_rows import HIDDEN, HIDDEN_END, LEFT_OF_USAGE, midnight_of
-from agentic_backend.stores.records import UserDeletion
+from agentic_backend.stores.records import JournalMark, UserDeletion
 from agentic_backend.stores.rows import rfc3339
 from agentic_backend.stores.sqlite.operation_base import Part, insert, lists, reads, select, writes
 from agentic_backend.stores.sqlite.sessions.text_index import merge_index
-from agentic_backend.stores.tables import DELETIONS, Table
+from agentic_backend.stores.tables import DELETIONS, JOURNAL_MARKS, Table, written_at
 
 # How long readers may keep the write-ahead log from being emptied, and when that is tried again, in seconds.
 _READERS_S, _AGAIN_S = 2.0, 0.1
@@ -32,18 +32,30 @@ class Users(Part):
         return [row["id"] for row in db.execute("SELECT id FROM sessions WHERE user_id = ? LIMIT ?", (user_id, limit))]
 
     @writes
-    def delete_user_rows(self, db: sqlite3.Connection, table: Table[Any], user_id: str, limit: int) -> int:
+    def delete_user_rows(
+        self, db: sqlite3.Connection, table: Table[Any], user_id: str, limit: int, up_to: datetime | None = None
+    ) -> int:
         if table.of_session:
             # Foreign keys have deleted them.
             return 0
         [key] = table.key
-        own = f"SELECT {key} FROM {table.name} WHERE {table.user} = ? LIMIT ?"
-        return db.execute(f"DELETE FROM {table.name} WHERE {key} IN ({own})", (user_id, limit)).rowcount
+        old, times = ("", []) if up_to is None else (f"AND {written_at(table)} <= ?", [rfc3339(up_to)])
+        own = f"SELECT {key} FROM {table.name} WHERE {table.user} = ? {old} LIMIT ?"
+        return db.execute(f"DELETE FROM {table.name} WHERE {key} IN ({own})", (user_id, *times, limit)).rowcount
 
     @writes
-    def hide_usage(self, db: sqlite3.Connection, user_id: str, hidden: str, since: datetime, limit: int) -> int:
-        own = "SELECT id, day FROM usage WHERE user_id = ? AND at >= ? LIMIT ?"
-        rows = db.execute(own, (user_id, rfc3339(since), limit)).fetchall()
+    def hide_usage(
+        self,
+        db: sqlite3.Connection,
+        user_id: str,
+        hidden: str,
+        since: datetime,
+        limit: int,
+        up_to: datetime | None = None,
+    ) -> int:
+        old, times = ("", []) if up_to is None else ("AND at <= ?", [rfc3339(up_to)])
+        own = f"SELECT id, day FROM usage WHERE user_id = ? AND at >= ? {old} LIMIT ?"
+        rows = db.execute(own, (user_id, rfc3339(since), *times, limit)).fetchall()
         left = ", ".join(f"{column} = :{column}" for column in LEFT_OF_USAGE)
         db.executemany(
             f"UPDATE usage SET user_id = :hidden, at = :at, {left} WHERE id = :id",
@@ -69,6 +81,18 @@ class Users(Part):
     def end_deletion(self, db: sqlite3.Connection, deletion: UserDeletion) -> None:
         as_read = (deletion.user_id, rfc3339(deletion.until))
         db.execute("DELETE FROM user_deletions WHERE user_id = ? AND until = ?", as_read)
+
+    async def prove_deletion(self) -> None:
+        pass
+
+    @reads
+    def journal_marks(self, db: sqlite3.Connection) -> list[JournalMark]:
+        return select(db, JOURNAL_MARKS, "true")
+
+    @writes
+    def keep_journal_mark(self, db: sqlite3.Connection, mark: JournalMark, oldest: datetime) -> None:
+        db.execute(f"DELETE FROM {JOURNAL_MARKS.name} WHERE until < ?", (rfc3339(oldest),))
+        insert(db, JOURNAL_MARKS, [mark], replace=True)
 
     async def erase(self) -> None:
         is_merged = await self._merge_index()

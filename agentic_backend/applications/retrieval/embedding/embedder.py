@@ -4,9 +4,15 @@ The server imports this module for what is declared of it; what computes is impo
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from agentic_backend.applications.retrieval.embedding.languages import PARALLEL
+
+if TYPE_CHECKING:
+    from agentic_backend.applications.retrieval.embedding.weights import Floats
 
 CLASS_PATH = f"{__name__}:Embedder"
 MODEL = "multilingual-e5-small-q4-1"
@@ -55,13 +61,21 @@ class Embedder:
         self._network = Network(weights)
         self._prefixes = {kind: self._tokens.of(prefix) for kind, prefix in _PREFIXES.items()}
         self._threads = ThreadPoolExecutor(max(1, min(threads, os.cpu_count() or 1)))
+        self._languages = self._directions_of_languages()
 
     def embed(self, texts: list[str], kind: str) -> bytes:
         """For each text 384 float32 numbers, whose squares add up to 1; `kind` is `"query"` or `"document"`.
 
         A text that is longer than the model's window of 512 tokens, some 330 words, is cut into windows, and its vector
-        is the mean of theirs by their lengths.
+        is the mean of theirs by their lengths. What tells only the language is taken out of it, else what is written in
+        the language of a question would come before what answers it.
         """
+        vectors = self._vectors(texts, kind)
+        vectors -= vectors @ self._languages.T @ self._languages
+        return _normalised(vectors).tobytes()
+
+    def _vectors(self, texts: Sequence[str], kind: str) -> "Floats":
+        """What the model says, of length 1."""
         import numpy as np
 
         prefix = self._prefixes[kind]
@@ -70,11 +84,26 @@ class Embedder:
         means = self._threads.map(lambda each: self._network.mean_of([*prefix, *each[1]]), windows)
         for (place, window), mean in zip(windows, means, strict=True):
             vectors[place] += mean * (len(window) + 1)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors.tobytes()
+        return _normalised(vectors)
+
+    def _directions_of_languages(self) -> "Floats":
+        """The directions in which equal sentences of several languages lie apart, as rows at right angles."""
+        import numpy as np
+
+        means = [sum(self._vectors(said, kind).mean(axis=0) for kind in _PREFIXES) for said in PARALLEL.values()]
+        _, _, directions = np.linalg.svd(np.array(means) - np.mean(means, axis=0), full_matrices=False)
+        found: Floats = directions[:-1].astype("f4")
+        return found
 
     def _windows(self, text: str, reserved: int) -> Iterator[list[int]]:
         """The text's tokens in lists that fit with the prefix; of a text without any, one empty list."""
         tokens, length = self._tokens.of(text), self._network.longest - reserved
         for start in range(0, max(1, len(tokens)), length):
             yield tokens[start : start + length]
+
+
+def _normalised(vectors: "Floats") -> "Floats":
+    import numpy as np
+
+    normalised: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return normalised

@@ -7,15 +7,17 @@
 FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b AS build
 WORKDIR /src
 RUN python3 -m venv /opt/venv
-COPY requirements.lock ./
-RUN /opt/venv/bin/pip install --require-hashes --no-deps -r requirements.lock
+# requirements-retrieval.lock: with the extra `retrieval`.
+ARG LOCK=requirements.lock
+COPY requirements.lock requirements-retrieval.lock ./
+RUN /opt/venv/bin/pip install --require-hashes --no-deps -r ${LOCK}
 COPY pyproject.toml README.md agents_catalog.yaml ./
 COPY config/modules.yaml config/settings.yaml config/
 COPY agentic_backend agentic_backend
 RUN /opt/venv/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
     && /opt/venv/bin/pip install --no-deps --no-index --find-links /dist agentic-backend
 COPY tools/sbom.py tools/
-RUN /opt/venv/bin/python3 tools/sbom.py > /agentic-backend.cdx.json
+RUN /opt/venv/bin/python3 tools/sbom.py ${LOCK} > /agentic-backend.cdx.json
 
 FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 # The first process: it hands signals on, and collects what the MCP servers of agents leave behind.

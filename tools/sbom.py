@@ -1,8 +1,8 @@
 """Prints the software bill of materials of the server, in CycloneDX 1.6 JSON: `make sbom`, and the image's build.
 
-It lists what `requirements.lock` installs for the Python that runs this, and the chat page's libraries of
-`vendor.lock`, with the hashes of both files. The same locks make the same bill: it has no time. Python itself and the
-packages of the operating system are not in it.
+`sbom.py [LOCK]` lists what the lock (`requirements.lock`) installs for the Python that runs this, and the chat page's
+libraries of `vendor.lock`, with the hashes of both files. The same locks make the same bill: it has no time. Python
+itself and the packages of the operating system are not in it.
 """
 
 import base64
@@ -18,7 +18,7 @@ from typing import Any
 from packaging.markers import Marker
 
 ROOT = Path(__file__).parents[1]
-REQUIREMENTS, VENDOR = ROOT / "requirements.lock", ROOT / "agentic_backend" / "web" / "vendor.lock"
+VENDOR = ROOT / "agentic_backend" / "web" / "vendor.lock"
 # Lines of the lock: what is pinned, and beneath it the hashes of its files and who asked for it.
 _PINNED = re.compile(r"^(?P<name>[\w.-]+)(?:\[[^]]*\])?==(?P<version>[^\s;]+)(?: ; (?P<marker>.+?))?(?: \\)?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -28,11 +28,12 @@ Json = dict[str, Any]
 
 
 def main() -> None:
-    json.dump(bill(), sys.stdout, indent=2)
+    lock = sys.argv[1] if len(sys.argv) > 1 else "requirements.lock"
+    json.dump(bill(ROOT / lock), sys.stdout, indent=2)
     print()
 
 
-def bill() -> Json:
+def bill(requirements: Path) -> Json:
     """The document."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     server = {
@@ -42,7 +43,7 @@ def bill() -> Json:
         "version": project["version"],
         "description": project["description"],
     }
-    packages, asked_by = _python_packages(REQUIREMENTS.read_text())
+    packages, asked_by = _python_packages(requirements.read_text())
     libraries = [_library(each) for each in json.loads(VENDOR.read_text())["packages"]]
     refs = {project["name"]: server["bom-ref"], **{each["name"]: each["bom-ref"] for each in packages}}
     needs: dict[str, set[str]] = defaultdict(set)

@@ -109,7 +109,7 @@ def build(
 def _follow(step: Instruction, stage: Stage, context: Path, stages: dict[str, Path]) -> None:
     match step.keyword:
         case "RUN":
-            _run(stage, step.rest)
+            _run(stage, Template(step.rest).safe_substitute(stage.arguments))
         case "ARG":
             name, _, default = step.rest.partition("=")
             stage.arguments.setdefault(name, default)

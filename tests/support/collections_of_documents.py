@@ -7,6 +7,9 @@ import httpx
 
 PATH = "agentic_backend.applications.retrieval.application:Retrieval"
 
+BY_WORDS = {"embeddings": False}
+"""Settings: the model takes its time, and most tests are of something else."""
+
 FLOOD = """# Home insurance
 
 ## Exclusions

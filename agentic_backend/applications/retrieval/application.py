@@ -30,6 +30,7 @@ from agentic_backend.application import (
 )
 from agentic_backend.applications.retrieval.answering import AnswersFromDocuments, DocumentTuning
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
@@ -56,6 +57,8 @@ from agentic_backend.applications.retrieval.views import (
     document_view,
 )
 
+_EMBEDDER = "embedder"
+
 
 class Retrieval(Application):
     """Collections of documents, and answers from them."""
@@ -64,12 +67,13 @@ class Retrieval(Application):
     title = "Documents"
     version = "0.1.0"
     Tuning = DocumentTuning
+    catalog = "agents_catalog.yaml"
     records: ClassVar[Sequence[Kind[Any]]] = KINDS
     metrics = METRICS
 
     class Settings(ApplicationSettings):
         embeddings: bool = True
-        """Whether documents are embedded, by a model that runs beside the server."""
+        """Whether documents are embedded, by a model beside the server, if what it needs is installed."""
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
@@ -83,10 +87,22 @@ class Retrieval(Application):
         self._ingesting: asyncio.Task[None] | None = None
 
     def workers(self) -> Sequence[Worker]:
-        return ()
+        return [Worker(_EMBEDDER, embedder.CLASS_PATH, memory_mb=embedder.MEMORY_MB)] if self._embeds else []
 
     def embedder(self) -> WorkerEmbedder | None:
-        return None
+        if not self._embeds:
+            return None
+        return WorkerEmbedder(
+            embedder.MODEL,
+            _EMBEDDER,
+            batch_texts=embedder.BATCH_TEXTS,
+            batch_characters=embedder.BATCH_CHARACTERS,
+            timeout_s=embedder.TIMEOUT_S,
+        )
+
+    @property
+    def _embeds(self) -> bool:
+        return bool(self.settings.embeddings) and embedder.missing() is None
 
     def middleware(self) -> Sequence[AgentMiddleware[Any, Any, Any]]:
         return [self._answers]
@@ -135,6 +151,11 @@ class Retrieval(Application):
             self._ingesting.cancel()
             with suppress(asyncio.CancelledError):
                 await self._ingesting
+
+    async def check(self) -> None:
+        """Raises RuntimeError, which says what is not installed."""
+        if self.settings.embeddings and (missing := embedder.missing()) is not None:
+            raise RuntimeError(missing)
 
     async def find_work(self) -> None:
         """Find documents that no instance works on, such as those of one that was killed."""

@@ -9,7 +9,7 @@ import httpx
 import pytest_asyncio
 from pytest import mark
 from support.chat_client import chat
-from support.collections_of_documents import FLOOD, LEAVE, PATH, collection, serving, settled
+from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, collection, serving, settled
 from support.rest_client import error_of, plain_http
 from support.running_server import FAST, RunningServer, running_server
 
@@ -17,7 +17,6 @@ pytestmark = mark.asyncio(loop_scope="module")
 
 AGENTS: list[dict[str, Any]] = [
     {"id": "plain"},
-    {"id": "all", "tuning": {"retrieval": {"collections": "all"}}},
     {"id": "corpus", "tuning": {"retrieval": {"collections": "all", "mode": "corpus_only"}}},
     {"id": "named", "tuning": {"retrieval": {"collections": ["Staff rules"]}}},
     {"id": "attached", "tuning": {"retrieval": {}}},
@@ -29,7 +28,7 @@ AGENTS: list[dict[str, Any]] = [
 async def server(tmp_path_factory: Any) -> AsyncIterator[RunningServer]:
     settings = {
         **FAST,
-        "applications": [{"class_path": PATH}],
+        "applications": [{"class_path": PATH, "settings": BY_WORDS}],
         "auth": {"developer": {"groups": ["staff"]}},
     }
     async with running_server(tmp_path_factory.mktemp("server"), agents=AGENTS, settings=settings) as server:
@@ -62,7 +61,7 @@ def sources_of(final: dict[str, Any]) -> list[tuple[str, str]]:
 async def test_an_answer_rests_on_what_was_found_and_cites_it(server: RunningServer) -> None:
     async with documents(server, "bea") as client:
         await collection(client, "Terms", flood=FLOOD, leave=LEAVE)
-    final = await answered(server, "Is damage by groundwater covered?", "all", "bea")
+    final = await answered(server, "Is damage by groundwater covered?", "documents", "bea")
     assert "Damage by groundwater is never covered. [1]" in text_of(final)
     assert sources_of(final)[0] == ("1", "flood.md")
     plain = await answered(server, "Is damage by groundwater covered?", "plain", "bea")
@@ -73,9 +72,9 @@ async def test_every_turn_asks_and_a_follow_up_is_looked_for_with_what_was_said_
     async with documents(server, "cid") as client:
         await collection(client, "Terms", flood=FLOOD, leave=LEAVE)
     async with chat(server.address, token="dev:cid") as client:
-        first = (await client.ask("How many days of paid leave?", agent_id="all"))[-1]
+        first = (await client.ask("How many days of paid leave?", agent_id="documents"))[-1]
         session_id = first["messages"][0]["session_id"]
-        second = (await client.ask("And when it is not taken?", agent_id="all", session_id=session_id))[-1]
+        second = (await client.ask("And when it is not taken?", agent_id="documents", session_id=session_id))[-1]
     assert "28 days" in text_of(first) and "31 March" in text_of(second)
 
 
@@ -134,7 +133,7 @@ async def test_the_corpus_alone_says_that_it_does_not_know_and_asks_no_model(ser
 async def test_citations_of_nothing_are_removed(server: RunningServer) -> None:
     async with documents(server, "gus") as client:
         await collection(client, "Terms", flood=FLOOD)
-    final = await answered(server, "echo Groundwater is never covered [1][7].", "all", "gus")
+    final = await answered(server, "echo Groundwater is never covered [1][7].", "documents", "gus")
     assert text_of(final).startswith("Groundwater is never covered [1].")
     assert [number for number, _ in sources_of(final)] == ["1"]
 
@@ -145,7 +144,7 @@ async def test_what_the_documents_do_not_support_is_withheld_where_the_entry_say
     untrue = "echo Groundwater is covered up to 90,000 euros in zone 9 [1]."
     final = await answered(server, untrue, "strict", "hal")
     assert (final["status"], "90,000" in text_of(final)) == ("blocked", False)
-    final = await answered(server, untrue, "all", "hal")
+    final = await answered(server, untrue, "documents", "hal")
     assert "not supported by the documents" in text_of(final)
 
 
@@ -153,15 +152,15 @@ async def test_members_of_a_group_ask_what_is_shared_with_it_as_long_as_it_is(se
     async with documents(server, "ivy") as ivy, documents(server, "jan") as jan:
         shared = await collection(ivy, "Ours", "staff", leave=LEAVE)
         assert [each["is_own"] for each in (await jan.get("/collections")).json()["collections"]] == [False]
-        assert "28 days" in text_of(await answered(server, "paid leave?", "all", "jan"))
+        assert "28 days" in text_of(await answered(server, "paid leave?", "documents", "jan"))
         document = (await settled(jan, shared))["leave.md"]["id"]
         assert error_of(await jan.delete(f"/collections/{shared}/documents/{document}"))["code"] == "not_found"
         refused = await ivy.put(f"/collections/{shared}", json={"title": "Ours", "shared_with": "board"})
         assert error_of(refused)["code"] == "forbidden"
         await ivy.put(f"/collections/{shared}", json={"title": "Ours"})
-        assert "28 days" not in text_of(await answered(server, "paid leave?", "all", "jan"))
+        assert "28 days" not in text_of(await answered(server, "paid leave?", "documents", "jan"))
         assert error_of(await jan.get(f"/collections/{shared}/documents/{document}/text"))["code"] == "not_found"
-        assert "28 days" in text_of(await answered(server, "paid leave?", "all", "ivy"))
+        assert "28 days" in text_of(await answered(server, "paid leave?", "documents", "ivy"))
 
 
 async def test_nothing_of_a_user_is_left_behind(server: RunningServer) -> None:

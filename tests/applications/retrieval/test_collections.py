@@ -6,7 +6,7 @@ from itertools import count
 import httpx
 import pytest_asyncio
 from pytest import mark
-from support.collections_of_documents import FLOOD, LEAVE, collection, found, put, settled
+from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 from support.rest_client import error_of
 
 from agentic_backend.applications.retrieval.application import Retrieval
@@ -18,7 +18,7 @@ _numbers = count()
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def opened() -> AsyncIterator[OpenedApplication[Retrieval]]:
-    async with open_application(Retrieval) as opened:
+    async with open_application(Retrieval, BY_WORDS) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
-from support.collections_of_documents import FLOOD, LEAVE, collection, found, put, settled
+from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 
 from agentic_backend.application import RecordWrite, Worker, WorkerEmbedder
 from agentic_backend.applications.retrieval import ingestion, reading
@@ -24,6 +24,7 @@ class WithLetters(Retrieval):
     """Embeds by the small model."""
 
     model = "letters-1"
+    catalog = None
 
     def workers(self) -> list[Worker]:
         return [Worker("embedder", "support.letters_embedder:Letters", memory_mb=512)]
@@ -83,7 +84,7 @@ AT_A_WRITE = [pytest.param(n, marks=() if n in (2, 5, 8) else pytest.mark.furthe
 async def test_what_was_cut_off_anywhere_goes_on(database: str, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "ANOTHERS", timedelta(0))
     text = f"{LONG}\n\nAnd the word of it is wombat."
-    async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+    async with open_application(Retrieval, BY_WORDS, store=database) as opened, opened.client("ann") as client:
         terms = await collection(client, "Terms", long=LONG)
         whole = await counted(opened)
         assert whole == {"document": 1, "chunk": 80, "content": 1, "text": 1}
@@ -96,7 +97,7 @@ async def test_what_was_cut_off_anywhere_goes_on(database: str, writes: int, mon
         was_put = putting.done()
         for task in (putting, *tasks):
             task.cancel()
-    async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+    async with open_application(Retrieval, BY_WORDS, store=database) as opened, opened.client("ann") as client:
         if not was_put:
             await put(client, terms, "long.md", text.encode())
         await settled(client, terms)
@@ -117,7 +118,7 @@ async def _reads(client: httpx.AsyncClient, collection_id: str, word: str) -> No
 
 
 async def test_an_upload_that_broke_off_is_given_up(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_application(Retrieval, store=database) as opened, opened.client("ann") as client:
+    async with open_application(Retrieval, BY_WORDS, store=database) as opened, opened.client("ann") as client:
         terms = await collection(client, "Terms", leave=LEAVE)
         for name in ("leave.md", "new.md"):
             cut = Cut(opened, 1)
@@ -167,7 +168,11 @@ async def test_where_nothing_embeds_words_find(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_people_take_turns(tmp_path: Path) -> None:
-    async with open_application(Retrieval) as opened, opened.client("ann") as ann, opened.client("bob") as bob:
+    async with (
+        open_application(Retrieval, BY_WORDS) as opened,
+        opened.client("ann") as ann,
+        opened.client("bob") as bob,
+    ):
         many, one = await collection(ann, "Many"), await collection(bob, "One")
         for number in range(30):
             await put(ann, many, f"{number}.md", LONG.encode())

@@ -22,8 +22,11 @@ export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run services test tests-of test-map quick further faults hostile gameday tables contract reference clients vendor transcripts check lint types imports bench bench-capacity bench-doors bench-page bench-provider bench-streams bench-idle bench-mongodb bench-workers bench-overload bench-long screenshots profile lock sbom image clean
 
+# What is tried out beside the agents of the catalog; `make run APPLICATIONS=` leaves it to the settings.
+APPLICATIONS ?= [{"class_path": "agentic_backend.applications.retrieval.application:Retrieval"}]
+
 run: .venv/.installed-retrieval
-	$(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
+	$(if $(APPLICATIONS),AGENTIC_APPLICATIONS='$(APPLICATIONS)') $(BIN)/agentic-backend serve --host $(HOST) --port $(PORT) --data $(DATA)
 
 # What tests need beside Python packages: fetched and built before a test's timeout runs.
 services: .venv/.installed-dev

@@ -181,7 +181,7 @@ class Retrieval(Application):
         """Remove a collection with all its documents: from now on nothing of them is found."""
         own = await self.library.own(user, collection)
         await self.library.remove(own)
-        await self.ingestion.remove_documents(own)
+        self.ingestion.add_removed(own)
 
     async def put_document(self, user: User, collection: str, upload: Upload, query: Named) -> DocumentView:
         """Put a file into a collection, in the place of one with this name. It is read and embedded afterwards."""

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from hashlib import sha256
+from time import time_ns
 from typing import BinaryIO, TypeVar
 
 from agentic_backend.application import (
+    AgenticError,
     Application,
     AttachmentView,
     OwnRecords,
@@ -52,23 +54,31 @@ class Documents:
         before = await shelf.documents.get(key)
         if before is not None and before.value.sha256 == digest and before.value.state in _TAKEN:
             return before, False
-        edition = 1 if before is None else max(before.value.edition, before.value.next_edition) + 1
+        edition = _first_edition() if before is None else before.value.next_edition + 1
         receiving = SourceFile(
             collection=collection.key,
             name=name,
             sha256=digest,
             size=size,
             state="receiving",
-            edition=0 if before is None else before.value.edition,
+            edition=0,
             next_edition=edition,
         )
         if before is None:
             stored = await shelf.documents.add(receiving, key)
+        elif before.value.state == "removing":
+            # Nothing of what it was is found again.
+            stored = await shelf.documents.change(before, receiving)
         else:
             kept = before.value.model_copy(update={"sha256": digest, "size": size, "state": "receiving"})
             stored = await shelf.documents.change(before, kept.model_copy(update={"next_edition": edition}))
-        await self._write_pieces(shelf.contents, key, edition, file)
-        return await self.change(stored, state="waiting", content_edition=edition), True
+        try:
+            await self._write_pieces(shelf.contents, key, edition, file)
+            return await self.change(stored, state="waiting", content_edition=edition), True
+        except AgenticError:
+            with suppress(AgenticError):
+                await self._take_back(stored)
+            raise
 
     async def put_attachment(self, collection: StoredCollection, attachment: AttachmentView) -> StoredDocument | None:
         """Let a file of a conversation be read, which is stored already; None if it is there."""
@@ -98,16 +108,6 @@ class Documents:
         """A page of the collection's documents."""
         own = self._at(Place.of(collection)).documents
         return await own.find("of_collection", collection.key, limit=limit, cursor=cursor)
-
-    async def all_of(self, collection: StoredCollection) -> AsyncIterator[StoredDocument]:
-        """All of the collection's documents."""
-        cursor: str | None = None
-        while True:
-            page = await self.of_collection(collection, cursor=cursor)
-            for each in page.records:
-                yield each
-            if (cursor := page.next_cursor) is None:
-                return
 
     async def in_state(self, state: DocumentState) -> AsyncIterator[StoredDocument]:
         """All people's documents in this state, for nobody to see."""
@@ -143,10 +143,18 @@ class Documents:
                 found = await self.get(Place.of(found), found.key)
         raise RecordConflict("Others are changing this document.")
 
+    async def _take_back(self, receiving: StoredDocument) -> None:
+        """Undo a put that has failed, but not what others have made of the document meanwhile."""
+        try:
+            await self.give_up(receiving)
+        except RecordConflict:
+            await self.remove_edition(receiving, receiving.value.next_edition)
+
     async def give_up(self, document: StoredDocument) -> None:
-        """What is to become of one whose content has not come whole: it is as it was before."""
+        """What is to become of one whose content has not come whole: it is as it was before. Raises RecordConflict."""
         if document.value.edition == 0:
-            await self.remove(document)
+            # Not what somebody else puts in its place at the moment.
+            await self.change(document, state="removing")
         else:
             # Without what it would have been known by, so that the same content is taken when it comes again.
             await self.sweep(await self.change(document, state="ready", sha256=""))
@@ -175,17 +183,29 @@ class Documents:
         await self._write_pieces(texts, document.key, edition, text.encode(errors="replace"))
 
     async def sweep(self, document: StoredDocument) -> None:
-        """Remove what is stored of other editions than its own; all of it, if it is to go."""
+        """Remove what is stored of other editions than its own, but not of later ones; all of it, if it is to go."""
         shelf, value = self._at(Place.of(document)), document.value
-        is_going = value.state == "removing"
-        await self._remove_others(shelf.chunks, document.key, 0 if is_going else value.edition)
-        await self._remove_others(shelf.texts, document.key, 0 if is_going else value.edition)
-        await self._remove_others(shelf.contents, document.key, 0 if is_going else value.content_edition)
+        is_going, latest = value.state == "removing", value.next_edition
+        await self._remove_others(shelf.chunks, document.key, 0 if is_going else value.edition, latest)
+        await self._remove_others(shelf.texts, document.key, 0 if is_going else value.edition, latest)
+        await self._remove_others(shelf.contents, document.key, 0 if is_going else value.content_edition, latest)
 
-    async def _remove_others(self, records: OwnRecords[Part], key: str, edition: int) -> None:
+    async def remove_edition(self, document: StoredDocument, edition: int) -> None:
+        """Remove what is stored of an edition that is to be none of the document's."""
+        shelf = self._at(Place.of(document))
+        await self._remove_all(shelf.chunks, document.key, edition)
+        await self._remove_all(shelf.texts, document.key, edition)
+        await self._remove_all(shelf.contents, document.key, edition)
+
+    async def _remove_all(self, records: OwnRecords[Part], key: str, edition: int) -> None:
+        while (page := await records.find("of", key, edition, limit=_REMOVED_AT_ONCE)).records:
+            await self._application.write([records.removing(each) for each in page.records])
+
+    async def _remove_others(self, records: OwnRecords[Part], key: str, edition: int, latest: int) -> None:
+        """Somebody may be writing a later one at the moment."""
         cursor: str | None = None
         while True:
-            page = await records.find("of", key, limit=_REMOVED_AT_ONCE, cursor=cursor)
+            page = await records.find("of", key, below=latest + 1, limit=_REMOVED_AT_ONCE, cursor=cursor)
             gone = [each for each in page.records if each.value.edition != edition]
             await self._application.write([records.removing(each) for each in gone])
             if (cursor := page.next_cursor) is None:
@@ -221,6 +241,13 @@ async def _pieces(records: OwnRecords[Piece], key: str, edition: int) -> AsyncIt
 def key_of(collection_id: str, name: str) -> str:
     """The key of the document with this name in the collection."""
     return f"{collection_id}.{sha256(name.encode(errors='replace')).hexdigest()[:32]}"
+
+
+def _first_edition() -> int:
+    """The first edition of a document: a later one than those of a document that it takes the place of, of which
+    something may still be written.
+    """
+    return time_ns() // 1_000_000
 
 
 def _measured(file: BinaryIO) -> tuple[int, str]:

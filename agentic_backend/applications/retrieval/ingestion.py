@@ -41,6 +41,8 @@ _NOT_READ = "The document could not be read."
 class _Job:
     place: Place
     key: str
+    """Of a document, or of a collection that goes."""
+    is_collection: bool = False
 
 
 class Ingestion:
@@ -63,13 +65,19 @@ class Ingestion:
         """Let this document have its turn."""
         self._add(_Job(Place.of(document), document.key))
 
+    def add_removed(self, collection: StoredCollection) -> None:
+        """Let this collection go, with all its documents, when it is its turn."""
+        self._add(_Job(Place.of(collection), collection.key, is_collection=True))
+
     def _add(self, job: _Job) -> None:
         if sum(map(len, self._waiting.values())) < _MOST_WAITING:
             self._waiting.setdefault(job.place.user_id, OrderedDict())[job] = None
         self._is_work.set()
 
     async def find_work(self) -> None:
-        """Look for documents that wait or go, such as those of a server that was killed, or whose content broke off."""
+        """Look for what waits or goes, such as documents of a server that was killed, or whose content broke off."""
+        async for gone in self._library.removed():
+            self.add_removed(gone)
         async for each in self._documents.in_state("receiving"):
             if each.updated_at < datetime.now(UTC) - _LONGEST_UPLOAD:
                 with suppress(RecordConflict, SessionNotFound):
@@ -121,6 +129,9 @@ class Ingestion:
         return job
 
     async def _do(self, job: _Job) -> None:
+        if job.is_collection:
+            await self._remove_documents(job)
+            return
         document = await self._documents.get(job.place, job.key)
         if document is None:
             return
@@ -177,15 +188,20 @@ class Ingestion:
             await self._documents.sweep(failed)
             self._application.measure(READ, outcome="failed")
 
-    async def remove_documents(self, collection: StoredCollection) -> None:
-        """Let all documents of a collection that goes have their turns; where there are none, it goes now."""
-        is_empty = True
-        async for each in self._documents.all_of(collection):
-            is_empty = False
+    async def _remove_documents(self, job: _Job) -> None:
+        """Let some documents of a collection that goes have their turns, and it again behind them; at last it goes."""
+        collection = await self._library.at(job.place, job.key)
+        if collection is None or not collection.value.removing:
+            return
+        page = await self._documents.of_collection(collection)
+        if not page.records:
+            await self._library.forget(collection)
+            return
+        for each in page.records:
             await self._documents.remove(each)
             self.add(each)
-        if is_empty:
-            await self._forget_collection(Place.of(collection), collection.key)
+        if any(each.value.state != "removing" for each in page.records):
+            self._add(job)
 
     async def _forget_collection(self, place: Place, collection_id: str) -> None:
         collection = await self._library.at(place, collection_id)

@@ -123,6 +123,17 @@ class Library:
                 found = await self._at(Place.of(collection)).collections.get(collection.key)
         raise RecordConflict("Others are changing this collection.")
 
+    async def removed(self) -> AsyncIterator[StoredCollection]:
+        """All people's that go, for nobody to see."""
+        everybodys = self._application.records_of(OF_USERS.collections).of_all(None)
+        cursor = None
+        while True:
+            page = await everybodys.find("removing", True, limit=200, cursor=cursor)
+            for each in page.records:
+                yield each
+            if (cursor := page.next_cursor) is None:
+                return
+
     async def _own(self, owner_id: str) -> AsyncIterator[StoredCollection]:
         cursor = None
         while True:

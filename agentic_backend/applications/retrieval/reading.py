@@ -43,42 +43,52 @@ class DocumentReading:
 
         Raises DocumentUnreadable, NotEmbedded, CollectionGone, and RecordConflict if somebody else is at it.
         """
+        await self._collection_of(document)
         document = await self._begun(document)
         value, edition = document.value, document.value.next_edition
         content = await self._documents.content(document)
         read = await self._application.read_document(value.name, content, user=_owner_of(document))
         chunks = await asyncio.to_thread(chunks_of, read)
         vectors = await self._embedded(document, chunks, embedder)
-        collection = await self._library.at(Place.of(document), value.collection)
-        if collection is None or collection.value.removing:
-            raise CollectionGone
+        collection = await self._collection_of(document)
         language = language_of(read.text)
         index = index_of(collection.key, embedder)
-        await self._documents.keep_text(document, edition, read.text)
         stored = [_stored(number, chunk, document, index, language, read) for number, chunk in enumerate(chunks)]
-        await self._store(document, collection, index, stored, vectors)
-        is_first = edition == 1
-        ready = await self._documents.change(
-            document,
-            # What it has of other editions goes next.
-            state="ready" if is_first else "replacing",
-            edition=edition,
-            reason=None,
-            kind=read.kind,
-            language=language,
-            chunker=CHUNKER,
-            embedder=embedder,
-            chunks=len(chunks),
-            characters=len(read.text),
-            pages=len(read.pages),
-        )
-        if not is_first:
-            await self.clean(ready)
+        try:
+            await self._documents.keep_text(document, edition, read.text)
+            await self._store(document, collection, index, stored, vectors)
+            ready = await self._documents.change(
+                document,
+                # What it has of other editions goes next.
+                state="replacing",
+                edition=edition,
+                reason=None,
+                kind=read.kind,
+                language=language,
+                chunker=CHUNKER,
+                embedder=embedder,
+                chunks=len(chunks),
+                characters=len(read.text),
+                pages=len(read.pages),
+            )
+        except RecordConflict:
+            if await self._documents.get(Place.of(document), document.key) is None:
+                # Another instance has removed it meanwhile, and not what was written since.
+                await self._documents.remove_edition(document, edition)
+            raise
+        await self.clean(ready)
 
     async def clean(self, document: StoredDocument) -> None:
         """Remove what there is of the editions that this one has replaced."""
         await self._documents.sweep(document)
         await self._documents.change(document, state="ready")
+
+    async def _collection_of(self, document: StoredDocument) -> StoredCollection:
+        """Raises CollectionGone."""
+        collection = await self._library.at(Place.of(document), document.value.collection)
+        if collection is None or collection.value.removing:
+            raise CollectionGone
+        return collection
 
     async def _begun(self, document: StoredDocument) -> StoredDocument:
         """The document, in an edition of which nothing is there. Raises RecordConflict if another instance is at it."""

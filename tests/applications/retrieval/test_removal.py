@@ -1,0 +1,96 @@
+"""What is removed is found by nobody, and nothing of it is left, whatever else is done at the same time."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import httpx
+import pytest
+import pytest_asyncio
+from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
+
+from agentic_backend.applications.retrieval import documents, ingestion
+from agentic_backend.applications.retrieval.application import Retrieval
+from agentic_backend.applications.retrieval.records import OF_USERS
+from agentic_backend.testing import OpenedApplication, open_application
+
+KINDS = (OF_USERS.collections, OF_USERS.documents, OF_USERS.contents, OF_USERS.texts, OF_USERS.chunks)
+
+
+@pytest_asyncio.fixture
+async def opened() -> AsyncIterator[OpenedApplication[Retrieval]]:
+    async with open_application(Retrieval, BY_WORDS) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def ann(opened: OpenedApplication[Retrieval]) -> AsyncIterator[httpx.AsyncClient]:
+    async with opened.client("ann") as client:
+        yield client
+
+
+async def until_there_are(opened: OpenedApplication[Any], *counts: int) -> None:
+    """Wait until the user has so many records of each of KINDS."""
+    async with asyncio.timeout(30):
+        while True:
+            pages = [await opened.application.records_of(kind).of_user("ann").find(limit=200) for kind in KINDS]
+            if tuple(len(page.records) for page in pages) == counts:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_what_takes_the_place_of_a_removed_document_does_not_bring_it_back(
+    ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms = await collection(ann, "Terms", leave=LEAVE)
+    # The ingestion has not come to it yet.
+    monkeypatch.setattr(ingestion.Ingestion, "_next", lambda self: None)
+    [document] = (await settled(ann, terms)).values()
+    await ann.delete(f"/collections/{terms}/documents/{document['id']}")
+    await put(ann, terms, "leave.md", FLOOD.encode())
+    assert not await found(ann, terms, "leave")
+    told = await ann.get(f"/collections/{terms}/documents/{document['id']}/text")
+    assert told.json()["text"] == ""
+
+
+async def test_an_upload_whose_document_is_removed_leaves_nothing_and_no_trace_in_what_takes_its_place(
+    opened: OpenedApplication[Retrieval], ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, has_begun, pieces_of = threading.Event(), threading.Event(), documents._pieces_of
+
+    def held(content: BinaryIO | bytes, number: int) -> list[bytes]:
+        if number == 8:
+            has_begun.set()
+            goes_on.wait(30)
+        return pieces_of(content, number)
+
+    monkeypatch.setattr(documents, "_pieces_of", held)
+    terms = await collection(ann, "Terms")
+    file = ("leave.md", LEAVE.encode() * (2_000_000 // len(LEAVE)))
+    putting = asyncio.create_task(ann.post(f"/collections/{terms}/documents", files={"file": file}))
+    assert await asyncio.to_thread(has_begun.wait, 30)
+    [document] = (await ann.get(f"/collections/{terms}/documents")).json()["documents"]
+    await ann.delete(f"/collections/{terms}/documents/{document['id']}")
+    async with asyncio.timeout(30):
+        while await opened.application.documents.get(documents.Place("ann"), document["id"]) is not None:
+            await asyncio.sleep(0.02)
+    await put(ann, terms, "leave.md", FLOOD.encode())
+    goes_on.set()
+    assert (await putting).status_code == 409
+    await settled(ann, terms)
+    await until_there_are(opened, 1, 1, 1, 1, 1)
+    assert "groundwater" in (await found(ann, terms, "groundwater"))[0]["text"]
+    assert not await found(ann, terms, "leave")
+
+
+async def test_a_collection_goes_whole_where_the_server_is_killed_when_it_is_removed(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'store.db'}"
+    async with open_application(Retrieval, BY_WORDS, store=database) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE, flood=FLOOD)
+        own = await opened.application.library.at(documents.Place("ann"), terms)
+        assert own is not None
+        await opened.application.library.remove(own)
+    async with open_application(Retrieval, BY_WORDS, store=database) as opened:
+        await until_there_are(opened, 0, 0, 0, 0, 0)

@@ -169,6 +169,8 @@ class ResponseFacts:
     text: str = field(repr=False)
     channel: Channel = Channel.FINAL
     tool: str | None = None
+    is_title: bool = False
+    """Whether it is no answer, but the title that a model has given the session."""
 
 
 @dataclass(frozen=True, slots=True)

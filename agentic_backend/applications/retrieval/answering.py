@@ -25,7 +25,6 @@ from agentic_backend.application import (
     HookResult,
     LinkPart,
     Modifications,
-    SessionNotFound,
     blocked,
     current_context,
     emit_parts,
@@ -35,8 +34,10 @@ from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
 from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
 from agentic_backend.applications.retrieval.passages import Packed, Passage, packed, prompt_of
-from agentic_backend.applications.retrieval.records import TURNS, Turn
+from agentic_backend.applications.retrieval.records import Turn
 from agentic_backend.applications.retrieval.retriever import Retrieved
+from agentic_backend.applications.retrieval.shelves import Place
+from agentic_backend.applications.retrieval.turns import places_of
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
@@ -57,7 +58,8 @@ _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
 _WITHHELD = "The answer is withheld, as the documents do not support it."
 _MOST_TURNS = 2_000
 _LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
-_LONGEST_QUOTE = 300
+# Of what is kept of a turn, which is one record.
+_MOST_SENTENCES, _MOST_HEADINGS, _LONGEST_HEADING = 1_000, 8, 200
 
 
 class DocumentTuning(ApplicationSettings):
@@ -138,7 +140,8 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         ways = retrieved.ways.values()
         if ways and all(way.failed for way in ways) and answering.mode == "corpus_only":
             raise ApplicationUnavailable("The documents can't be searched at the moment.")
-        answering.retrieved = retrieved
+        # What does not fit is not kept as long as the question is.
+        answering.retrieved = replace(retrieved, passages=())
         fitting = packed(retrieved.passages, most=tuning.passages, most_tokens=tuning.context_tokens)
         answering.packed = replace(fitting, passages=[await _reviewed(each) for each in fitting.passages])
         get_stream_writer()({"retrieval": _told_of(answering)})
@@ -158,6 +161,9 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         current, response = context.conversation.current, context.response
         answering = self._answering.get((current.exchange_id, context.tool.id)) if current is not None else None
         if answering is None or response is None or response.channel != "final" or not answering.packed.passages:
+            return CONTINUE
+        if response.is_title:
+            # It rests on the question.
             return CONTINUE
         passages = answering.packed.by_number
         sources = {number: passage.text for number, passage in passages.items()}
@@ -186,15 +192,12 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         """Store what was done for the answer, for the conversation's panel."""
         if context.session.id is None:
             return
-        turns = self._application.records_of(TURNS).of_session(context.user.id, context.session.id)
         current = context.conversation.current
         exchange_id = current.exchange_id if current is not None else ""
-        turn = Turn(exchange_id=exchange_id, query=answering.query, told=json.dumps(_told_of(answering, whole=True)))
-        try:
-            before = await turns.get("latest")
-            await (turns.add(turn, "latest") if before is None else turns.change(before, turn))
-        except SessionNotFound:
-            return
+        told = json.dumps(_told_of(answering, whole=True))
+        passages = tuple(places_of(answering.packed.by_number))
+        turn = Turn(exchange_id=exchange_id, query=answering.query, told=told, passages=passages)
+        await self._application.turns.keep(Place(context.user.id, context.session.id), turn)
 
 
 def query_of(messages: Sequence[AnyMessage]) -> str:
@@ -217,7 +220,8 @@ async def _reviewed(passage: Passage) -> Passage:
     """The passage as policy modules leave it, which see it as the result of a tool called `documents`."""
     review = current_context().filter_tool_result
     text = passage.text if review is None else await review("documents", passage.text)
-    return passage if text == passage.text else replace(passage, text=text)
+    # What the module has taken out is not shown as what was stored.
+    return passage if text == passage.text else replace(passage, text=text, numbers=())
 
 
 def _source(number: int, passage: Passage) -> LinkPart:
@@ -232,7 +236,7 @@ def _source(number: int, passage: Passage) -> LinkPart:
 
 
 def _told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
-    """What was done, as JSON; `whole` with the passages' texts and what the judge says."""
+    """What was done, as JSON; `whole` with what the judge says."""
     ways = {
         name: {"found": way.found, "took_ms": way.took_ms, **({"failed": way.failed} if way.failed else {})}
         for name, way in answering.retrieved.ways.items()
@@ -241,27 +245,27 @@ def _told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
         "mode": answering.mode,
         "language": answering.retrieved.language,
         "ways": ways,
-        "passages": [_passage(number, each, whole) for number, each in answering.packed.by_number.items()],
+        "passages": [_passage(number, each) for number, each in answering.packed.by_number.items()],
         "left_out": answering.packed.left_out,
         "tokens": answering.packed.tokens,
     }
     if whole and answering.judgement is not None:
-        sentences = [[one.start, one.end, one.score, one.reason] for one in answering.judgement.sentences]
+        judged = answering.judgement.sentences[:_MOST_SENTENCES]
+        sentences = [[one.start, one.end, one.score, one.reason] for one in judged]
         told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
     return told
 
 
-def _passage(number: int, passage: Passage, whole: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _passage(number: int, passage: Passage) -> dict[str, Any]:
+    return {
         "number": number,
         "document": passage.document,
         "name": passage.name,
         "collection": passage.collection,
-        "path": list(passage.path),
+        "path": [heading[:_LONGEST_HEADING] for heading in passage.path[:_MOST_HEADINGS]],
         "page": passage.page,
         "start": passage.start,
         "end": passage.end,
         "score": round(passage.score, 5),
         "ranks": dict(passage.ranks),
     }
-    return {**told, "text": passage.text} if whole else told

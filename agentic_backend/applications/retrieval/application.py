@@ -1,6 +1,7 @@
 """Retrieval: the application that answers from people's documents."""
 
 import asyncio
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -34,9 +35,10 @@ from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
-from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, TURNS, Attached
+from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached
 from agentic_backend.applications.retrieval.retriever import Retriever
 from agentic_backend.applications.retrieval.shelves import Place
+from agentic_backend.applications.retrieval.turns import Turns
 from agentic_backend.applications.retrieval.views import (
     AttachedCollections,
     ChangedCollection,
@@ -83,6 +85,7 @@ class Retrieval(Application):
         self.documents = Documents(self)
         self.retriever = Retriever(self, self.library, self.documents, model)
         self.ingestion = Ingestion(self, self.library, self.documents, model)
+        self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
         self._ingesting: asyncio.Task[None] | None = None
 
@@ -260,10 +263,11 @@ class Retrieval(Application):
 
     async def get_turn(self, user: User, session: str) -> TurnView:
         """What was done for the last answer of a conversation that asks documents."""
-        found = await self.records_of(TURNS).of_session(user.id, session).get("latest")
+        found = await self.turns.latest(user, session)
         if found is None:
             raise NotFound("No documents were asked in this conversation.")
-        return TurnView(exchange_id=found.value.exchange_id, query=found.value.query, told=found.value.told)
+        turn, told = found
+        return TurnView(exchange_id=turn.exchange_id, query=turn.query, told=json.dumps(told))
 
     async def asked_collections(
         self, user: User, session_id: str | None, tuning: DocumentTuning

@@ -33,6 +33,8 @@ class Passage:
     """The headings that it stands below."""
     text: str = field(repr=False)
     """What was searched: the span's text, below what it needs to be understood alone."""
+    numbers: tuple[int, ...] = ()
+    """Those of its chunks, whose text it has; none once a module has changed that."""
     page: int | None = None
     language: str | None = None
     score: float = 0.0
@@ -47,7 +49,7 @@ class Passage:
     @property
     def span_text(self) -> str:
         """The span's text alone."""
-        return self.text[max(0, len(self.text) - (self.end - self.start)) :]
+        return span_text_of(self.text, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,19 @@ def _both(before: Passage, after: Passage) -> Passage:
     ranks = dict(before.ranks)
     for way, rank in after.ranks.items():
         ranks[way] = min(rank, ranks.get(way, rank))
-    text, score = f"{before.text}\n{after.span_text}", max(before.score, after.score)
-    return replace(before, end=after.end, text=text, score=score, ranks=ranks)
+    text, score = text_of_both(before.text, after.span_text), max(before.score, after.score)
+    numbers = (*before.numbers, *after.numbers)
+    return replace(before, end=after.end, text=text, numbers=numbers, score=score, ranks=ranks)
+
+
+def span_text_of(text: str, start: int, end: int) -> str:
+    """What of a chunk's text is that of its span."""
+    return text[max(0, len(text) - (end - start)) :]
+
+
+def text_of_both(before: str, span_text: str) -> str:
+    """The text of a passage and of the span that follows it."""
+    return f"{before}\n{span_text}"
 
 
 def prompt_of(passages: Mapping[int, Passage], rules: str) -> str:

@@ -98,13 +98,25 @@ class Attached(Record):
     collections: tuple[str, ...]
 
 
+class TurnPassage(Record):
+    """Where the text of a passage is, which is not kept here: it may go, or be no longer the reader's to read."""
+
+    user_id: str
+    session_id: str | None
+    document: str
+    edition: int
+    numbers: tuple[int, ...]
+    """Of its chunks; none where a module has changed its text."""
+
+
 class Turn(Record):
     """What was done for the last answer of a conversation, as its panel shows it."""
 
     exchange_id: str
     query: str
     told: str
-    """As JSON: what was found in each way, the passages, and what the judge says."""
+    """As JSON: what was found in each way, the passages without their texts, and what the judge says."""
+    passages: tuple[TurnPassage, ...] = ()
 
 
 def _vectors() -> Vectors | None:

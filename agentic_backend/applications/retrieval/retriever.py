@@ -128,7 +128,7 @@ class Retriever:
         passages = []
         for one, chunk in fused:
             document = documents.get((one.item[0], chunk.document))
-            if document is not None and _is_there(document, chunk) and document.value.collection in readable:
+            if document is not None and is_there(document, chunk.edition) and document.value.collection in readable:
                 title = readable[document.value.collection].value.title
                 passages.append(_passage(one, chunk, document, title))
         return passages
@@ -185,8 +185,9 @@ def _key_of(hit: Hit) -> _Key:
     return Place.of(hit.record), hit.record.key
 
 
-def _is_there(document: StoredDocument, chunk: StoredChunk) -> bool:
-    return document.value.state != "removing" and document.value.edition == chunk.edition
+def is_there(document: StoredDocument, edition: int) -> bool:
+    """Whether what is stored of this edition is what the document says."""
+    return document.value.state != "removing" and document.value.edition == edition
 
 
 def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: str) -> Passage:
@@ -200,6 +201,7 @@ def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, col
         end=chunk.end,
         path=chunk.path,
         text=chunk.text,
+        numbers=(chunk.number,),
         page=chunk.page,
         language=chunk.language,
         score=one.score,

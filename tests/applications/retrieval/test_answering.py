@@ -169,3 +169,28 @@ async def test_nothing_of_a_user_is_left_behind(server: RunningServer) -> None:
         assert (await client.delete(f"{server.address}/agentic/v1/me")).status_code == 204
         assert (await client.get("/collections")).json() == {"collections": []}
     assert b"kim".hex().encode() not in b"".join(file.read_bytes() for file in server.data.glob("*.db*"))
+
+
+async def test_what_was_done_for_an_answer_shows_no_passage_that_is_theirs_no_more(server: RunningServer) -> None:
+    async with documents(server, "nia") as nia, documents(server, "oli") as oli:
+        shared = await collection(nia, "Leave", "staff", leave=LEAVE)
+        final = await answered(server, "echo paid leave", "documents", "oli")
+        turn = f"/sessions/{final['messages'][0]['session_id']}/turn"
+        [passage] = json.loads((await oli.get(turn)).json()["told"])["passages"]
+        assert "28 days" in passage["text"]
+        await nia.put(f"/collections/{shared}", json={"title": "Leave"})
+        [passage] = json.loads((await oli.get(turn)).json()["told"])["passages"]
+        assert (passage["name"], passage["text"]) == ("leave.md", None)
+        exported = await oli.get(f"{server.address}/agentic/v1/me/export")
+        assert exported.status_code == 200 and "28 days" not in exported.text
+
+
+async def test_the_title_of_a_conversation_is_not_judged(server: RunningServer) -> None:
+    async with documents(server, "pia") as client:
+        await collection(client, "Terms", flood=FLOOD)
+        final = await answered(server, "echo Groundwater in zone 9 costs 90,000 euros [1].", "documents", "pia")
+        session = f"{server.address}/agentic/v1/sessions/{final['messages'][0]['session_id']}"
+        async with asyncio.timeout(30):
+            while (title := (await client.get(session)).json()["title"]).startswith("echo"):
+                await asyncio.sleep(0.02)
+    assert "supported" in text_of(final) and "supported" not in title

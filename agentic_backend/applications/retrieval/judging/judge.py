@@ -18,7 +18,7 @@ from agentic_backend.applications.retrieval.languages import language_of
 
 _CITATIONS = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)
-_MARKUP = re.compile(r"[*_`#>|]+|^\s*(?:[-+•]|\d{1,2}[.)])\s+", re.M)
+_MARKUP = re.compile(r"[*_`#>|]+|^[^\S\n]*(?:[-+•]|\d{1,2}[.)])\s+", re.M)
 
 
 @dataclass(frozen=True, slots=True)

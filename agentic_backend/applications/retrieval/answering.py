@@ -7,8 +7,9 @@ answer before it is stored: citations of what was not found are removed, and the
 
 import asyncio
 import json
+import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +43,8 @@ from agentic_backend.applications.retrieval.turns import places_of
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
 
+log = logging.getLogger(__name__)
+
 Mode = Literal["corpus_only", "hybrid", "general_only"]
 
 _CITE = (
@@ -56,6 +59,9 @@ _RULES: dict[Mode, str] = {
 _NOTHING_FOUND = "I find nothing about this in the documents."
 _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
 _WITHHELD = "The answer is withheld, as the documents do not support it."
+_JUDGE_S = 3.0
+"""Less than a hook may take."""
+_TOOL, _NO_NAME = "documents", "…"
 _MOST_TURNS = 2_000
 _LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
 # Of what is kept of a turn, which is one record.
@@ -143,7 +149,7 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         # What does not fit is not kept as long as the question is.
         answering.retrieved = replace(retrieved, passages=())
         fitting = packed(retrieved.passages, most=tuning.passages, most_tokens=tuning.context_tokens)
-        answering.packed = replace(fitting, passages=[await _reviewed(each) for each in fitting.passages])
+        answering.packed = replace(fitting, passages=await _reviewed(fitting.passages))
         get_stream_writer()({"retrieval": _told_of(answering)})
         return answering
 
@@ -173,8 +179,11 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
             self._application.measure(REMOVED, answering.removed)
         tuning, text = answering.tuning, checked.text
         if tuning.judge != "off":
-            answering.judgement = await asyncio.to_thread(judge, text, sources, threshold=tuning.judge_threshold)
+            answering.judgement = await _judged(text, sources, tuning.judge_threshold)
         await self._keep(context, answering)
+        if answering.judgement is None and tuning.judge == "withhold":
+            # Nobody knows whether the documents support it.
+            return blocked("not judged", _WITHHELD)
         if answering.judgement is not None:
             is_supported = answering.judgement.score >= tuning.judge_threshold
             is_withheld = not is_supported and tuning.judge == "withhold"
@@ -216,12 +225,42 @@ def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:
     return mode if mode in _RULES else tuning.mode
 
 
-async def _reviewed(passage: Passage) -> Passage:
-    """The passage as policy modules leave it, which see it as the result of a tool called `documents`."""
+async def _reviewed(passages: Sequence[Passage]) -> list[Passage]:
+    """The passages as policy modules leave them, which see each text, and all names and headings in lines, as results of
+    a tool called `documents`.
+    """
     review = current_context().filter_tool_result
-    text = passage.text if review is None else await review("documents", passage.text)
-    # What the module has taken out is not shown as what was stored.
-    return passage if text == passage.text else replace(passage, text=text, numbers=())
+    if review is None:
+        return list(passages)
+    heads = [[" ".join(line.split()) for line in (each.name, *each.path)] for each in passages]
+    lines = "\n".join(dict.fromkeys(line for head in heads for line in head))
+    # A module may also put something around them.
+    left = set((await review(_TOOL, lines)).split("\n")) if lines else set()
+    reviewed = []
+    for each, (name, *path) in zip(passages, heads, strict=True):
+        text = await review(_TOOL, each.text)
+        reviewed.append(
+            replace(
+                each,
+                name=name if name in left else _NO_NAME,
+                path=tuple(heading for heading in path if heading in left),
+                text=text,
+                # What a module has taken out is not shown as what was stored.
+                numbers=each.numbers if each.text in text else (),
+            )
+        )
+    return reviewed
+
+
+async def _judged(text: str, sources: Mapping[int, str], threshold: float) -> Judgement | None:
+    """None if the judge fails or takes too long."""
+    try:
+        async with asyncio.timeout(_JUDGE_S):
+            return await asyncio.to_thread(judge, text, sources, threshold=threshold)
+    except Exception as error:
+        # Whatever it is, citations and links of the answer are checked.
+        log.warning("answer not judged", extra={"error": type(error).__name__})
+        return None
 
 
 def _source(number: int, passage: Passage) -> LinkPart:

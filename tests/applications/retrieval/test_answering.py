@@ -7,11 +7,13 @@ from typing import Any
 
 import httpx
 import pytest_asyncio
-from pytest import mark
+from pytest import MonkeyPatch, mark
 from support.chat_client import chat
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, collection, serving, settled
 from support.rest_client import error_of, plain_http
 from support.running_server import FAST, RunningServer, running_server
+
+from agentic_backend.applications.retrieval import answering
 
 pytestmark = mark.asyncio(loop_scope="module")
 
@@ -194,3 +196,14 @@ async def test_the_title_of_a_conversation_is_not_judged(server: RunningServer) 
             while (title := (await client.get(session)).json()["title"]).startswith("echo"):
                 await asyncio.sleep(0.02)
     assert "supported" in text_of(final) and "supported" not in title
+
+
+async def test_what_can_not_be_judged_is_checked_all_the_same_and_withheld_where_the_entry_says_so(
+    server: RunningServer, monkeypatch: MonkeyPatch
+) -> None:
+    async with documents(server, "ron") as client:
+        await collection(client, "Terms", flood=FLOOD)
+    monkeypatch.setattr(answering, "judge", lambda *_, **__: 1 / 0)
+    told = "echo Groundwater is never covered [1][7]."
+    assert text_of(await answered(server, told, "documents", "ron")) == "Groundwater is never covered [1]."
+    assert (await answered(server, told, "strict", "ron"))["status"] == "blocked"

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 from applications.retrieval.judged_sentences import labelled_sentences
@@ -151,3 +152,12 @@ async def test_the_verdict_of_a_model_stands_in_place_of_that_by_words() -> None
         (True, "cited"),
         (False, "model"),
     ]
+
+
+def test_empty_lines_cost_no_more_than_others() -> None:
+    def took(answer: str) -> float:
+        began = time.process_time()
+        judge(answer, PASSAGES)
+        return time.process_time() - began
+
+    assert took("\n" * 10_000 + "Dogs.") < took("Dogs.\n" * 10_000)

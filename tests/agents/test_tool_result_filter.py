@@ -69,7 +69,7 @@ def graph_of(tools: Sequence[BaseTool]) -> CompiledGraph:
 
 
 def context() -> RuntimeContext:
-    async def masked(name: str, text: str) -> str:
+    async def masked(name: str, names: Sequence[str], text: str) -> str:
         # As a module that asks another service.
         await asyncio.sleep(0)
         return text.replace("secret", f"[{name}]")
@@ -134,7 +134,7 @@ def showing() -> tuple[str, dict[str, Any]]:
 async def shown_as(look: Callable[[str], str]) -> list[Any]:
     """The parts, as modules that look so leave them."""
 
-    async def looked(name: str, text: str) -> str:
+    async def looked(name: str, names: Sequence[str], text: str) -> str:
         return look(text)
 
     run = context()
@@ -171,7 +171,7 @@ async def beside(*parts: Any) -> tuple[list[Any], int]:
     """What is left of these parts by a module that masks a word, and how often it has looked at them."""
     looks: list[str] = []
 
-    async def masked(name: str, text: str) -> str:
+    async def masked(name: str, names: Sequence[str], text: str) -> str:
         looks.append(text)
         return text.replace("secret", "***")
 

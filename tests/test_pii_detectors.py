@@ -22,6 +22,7 @@ SAMPLES = [
     ("ip", "ping 192.0.2.17!", "192.0.2.17"),
     ("ip", "host 2001:db8::17 is down", "2001:db8::17"),
     ("mac_address", "00:00:5E:00:53:01", "00:00:5E:00:53:01"),
+    ("mac_address", "It is 0000.5e00.5301.", "0000.5e00.5301"),
     ("url", "See https://example.org/a?b=c.", "https://example.org/a?b=c"),
     ("url", "See www.example.org, or", "www.example.org"),
     ("url", "at example.org/me now", "example.org/me"),
@@ -90,6 +91,7 @@ def test_finds_a_value_beside_letters_of_scripts_without_spaces(text: str, value
     "text",
     [
         "see foo.py/bar, README.md/docs and src/app.module.ts/index",
+        "1234.5678.9012 of dead.beef.cafe, and 0000.5e00.5301.beef",
         "a[1::2], x[::2], m[1::2, ::3] and f(a)[2::4]",
         "On 2026-11-23 at 12:30:45 it was 21.5 degrees.",
         "4111 1111 1111 1112 fails its check, as DE88370400440532013000 does.",

@@ -67,7 +67,12 @@ _FILE_ENDINGS = frozenset(
         "xlsx xml yaml yml"
     ).split()
 )
-_MAC = re.compile(r"(?<![\w:-])[0-9A-F]{2}([:-])(?:[0-9A-F]{2}\1){4}[0-9A-F]{2}(?![\w:-])", re.IGNORECASE)
+# In pairs; and in fours with dots, as switches print it, with a letter and a digit, as it is no amount and no words.
+_MAC = re.compile(
+    r"(?<![\w:-])[0-9A-F]{2}([:-])(?:[0-9A-F]{2}\1){4}[0-9A-F]{2}(?![\w:-])"
+    r"|(?<![\w.])(?=[0-9.]{0,13}[A-F])(?=[A-F.]{0,13}\d)(?:[0-9A-F]{4}\.){2}[0-9A-F]{4}(?!\w|\.\w)",
+    re.IGNORECASE,
+)
 _IP = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)|(?<![\w:])[0-9A-Fa-f:]{3,39}(?![\w:])")
 _VERSION = re.compile(r"(?:\b(?:v|ver|version|release|build|section|chapter)\.? ?[:=]? ?|\u00a7 ?)\Z", re.IGNORECASE)
 

@@ -55,6 +55,8 @@ _RULES: dict[Mode, str] = {
 _NOTHING_FOUND = "I find nothing about this in the documents."
 _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
 _WITHHELD = "The answer is withheld, as the documents do not support it."
+_TOOL = "documents"
+"""What modules know the passages as the result of."""
 _MOST_TURNS = 2_000
 _LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
 _LONGEST_QUOTE = 300
@@ -216,7 +218,7 @@ def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:
 async def _reviewed(passage: Passage) -> Passage:
     """The passage as policy modules leave it, which see it as the result of a tool called `documents`."""
     review = current_context().filter_tool_result
-    text = passage.text if review is None else await review("documents", passage.text)
+    text = passage.text if review is None else await review(_TOOL, [_TOOL], passage.text)
     return passage if text == passage.text else replace(passage, text=text)
 
 

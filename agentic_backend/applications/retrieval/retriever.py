@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _DEPTHS = (40, 200, 200)
 """How many each way finds; more where much of it is no longer there."""
 _MOST_WITHIN = 100
+# What words weigh beside vectors, by the languages of question and document: bench/RAG.md, "Fusion".
+_SAME, _UNKNOWN, _FOREIGN = 1.0, 0.3, 0.05
 WAY_S = 10.0
 """How long a way may take."""
 
@@ -139,8 +141,9 @@ def weights_of(language: str | None, hits: Mapping[_Key, Hit]) -> Callable[[str,
 
     def weight(way: str, key: _Key) -> float:
         spoken = hits[key].record.value.language
-        is_foreign = language is not None and spoken is not None and language != spoken
-        return 0.25 if way == "words" and is_foreign else 1.0
+        if way != "words":
+            return 1.0
+        return _UNKNOWN if language is None or spoken is None else _SAME if language == spoken else _FOREIGN
 
     return weight
 

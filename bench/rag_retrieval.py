@@ -97,7 +97,7 @@ def fused(each: Asked, names: dict[str, str], weight: Any) -> float:
         "vectors": [("", hit.record.key) for hit in each.vectors],
     }
     language = language_of(each.question.text)
-    ranked = fuse(rankings, weight(language, hits))
+    ranked = fuse(rankings, weight(language, hits, rankings))
     return ndcg([names[hits[one.item].record.value.document] for one in ranked], each.question)
 
 
@@ -106,7 +106,7 @@ def single(hits: Sequence[Hit], names: dict[str, str], question: Question) -> fl
 
 
 def weighing(same: float, unknown: float, foreign: float) -> Any:
-    def weights(language: str | None, hits: Any) -> Any:
+    def weights(language: str | None, hits: Any, rankings: Any) -> Any:
         def weight(way: str, key: Any) -> float:
             spoken = hits[key].record.value.language
             if way != "words":

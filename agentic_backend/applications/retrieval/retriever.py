@@ -27,7 +27,7 @@ _DEPTHS = (40, 200, 200)
 """How many each way finds; more where much of it is no longer there."""
 _MOST_WITHIN = 100
 # What words weigh beside vectors, by the languages of question and document: bench/RAG.md, "Fusion".
-_SAME, _UNKNOWN, _FOREIGN = 1.0, 0.3, 0.05
+_SAME, _UNKNOWN, _FOREIGN = 1.0, 0.1, 0.001
 WAY_S = 10.0
 """How long a way may take."""
 
@@ -95,7 +95,7 @@ class Retriever:
             told[name] = way
             rankings[name] = [_key_of(hit) for hit in found]
             hits.update((_key_of(hit), hit) for hit in found)
-        fused = fuse(rankings, weights_of(language, hits))
+        fused = fuse(rankings, weights_of(language, hits, rankings))
         passages = await self._readable(user, [(one, hits[one.item].record.value) for one in fused], collections)
         return Retrieved(passages, told, language, len(fused))
 
@@ -136,12 +136,15 @@ class Retriever:
         return passages
 
 
-def weights_of(language: str | None, hits: Mapping[_Key, Hit]) -> Callable[[str, _Key], float]:
-    """How much each way counts for a chunk: words of another language say little of it."""
+def weights_of(
+    language: str | None, hits: Mapping[_Key, Hit], rankings: Mapping[str, Sequence[_Key]]
+) -> Callable[[str, _Key], float]:
+    """How much each way counts for a chunk: beside vectors, words of another language say next to nothing of it."""
+    has_vectors = bool(rankings.get("vectors"))
 
     def weight(way: str, key: _Key) -> float:
         spoken = hits[key].record.value.language
-        if way != "words":
+        if way != "words" or not has_vectors:
             return 1.0
         return _UNKNOWN if language is None or spoken is None else _SAME if language == spoken else _FOREIGN
 

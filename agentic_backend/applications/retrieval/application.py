@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from langchain.agents.middleware import AgentMiddleware
 
@@ -242,16 +242,15 @@ class Retrieval(Application):
         return TurnView(exchange_id=found.value.exchange_id, query=found.value.query, told=found.value.told)
 
     async def asked_collections(
-        self, user: User, session_id: str | None, tuning: DocumentTuning
+        self, user: User, session_id: str | None, named: Literal["all"] | Sequence[str]
     ) -> list[StoredCollection]:
-        """Those that an agent asks for this user: those that its entry names, and those of the conversation."""
+        """Those that are asked for this user: `named` by title or id, as an entry says, and the conversation's."""
         attached = [] if session_id is None else await self._attached(user, session_id)
-        if not tuning.collections:
+        if not named:
             return attached
         readable = await self.library.readable(user)
-        if tuning.collections != "all":
-            named = set(tuning.collections)
-            readable = [each for each in readable if {each.key, each.value.title} & named]
+        if named != "all":
+            readable = [each for each in readable if {each.key, each.value.title} & set(named)]
         return list({each.key: each for each in (*readable, *attached)}.values())
 
     async def ingest(self, directory: Path, *, collection: str, user: str) -> None:

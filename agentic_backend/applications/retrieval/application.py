@@ -10,7 +10,6 @@ from langchain.agents.middleware import AgentMiddleware
 
 from agentic_backend.application import (
     Application,
-    ApplicationSettings,
     BadFrame,
     Call,
     Chore,
@@ -34,6 +33,9 @@ from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, TURNS, Attached
 from agentic_backend.applications.retrieval.retriever import Retriever
+from agentic_backend.applications.retrieval.runs.door import RunsDoor
+from agentic_backend.applications.retrieval.runs.profiles import RunSettings
+from agentic_backend.applications.retrieval.runs.records import RUN_KINDS
 from agentic_backend.applications.retrieval.views import (
     AttachedCollections,
     ChangedCollection,
@@ -62,9 +64,9 @@ class Retrieval(Application):
     title = "Documents"
     version = "0.1.0"
     Tuning = DocumentTuning
-    records: ClassVar[Sequence[Kind[Any]]] = KINDS
+    records: ClassVar[Sequence[Kind[Any]]] = (*KINDS, *RUN_KINDS)
 
-    class Settings(ApplicationSettings):
+    class Settings(RunSettings):
         embeddings: bool = True
         """Whether documents are embedded, by a model that runs beside the server."""
 
@@ -77,6 +79,7 @@ class Retrieval(Application):
         self.retriever = Retriever(self, self.library, self.documents, model)
         self.ingestion = Ingestion(self, self.library, self.documents, model)
         self._answers = AnswersFromDocuments(self)
+        self._runs = RunsDoor(self, settings)
         self._ingesting: asyncio.Task[None] | None = None
 
     def workers(self) -> Sequence[Worker]:
@@ -120,6 +123,7 @@ class Retrieval(Application):
             Call("PUT", "/sessions/{session}/collections", self.attach, errors=[SessionNotFound, NotFound]),
             Call("GET", "/sessions/{session}/collections", self.list_attached, errors=[SessionNotFound]),
             Call("GET", "/sessions/{session}/turn", self.get_turn, errors=[SessionNotFound, NotFound]),
+            *self._runs.calls(),
         ]
 
     async def start(self) -> None:
@@ -128,6 +132,7 @@ class Retrieval(Application):
         await self.ingestion.find_work()
 
     async def aclose(self) -> None:
+        await self._runs.aclose()
         if self._ingesting is not None:
             self._ingesting.cancel()
             with suppress(asyncio.CancelledError):

@@ -13,7 +13,7 @@ from agentic_backend.applications.retrieval.citations import check_citations
 from agentic_backend.applications.retrieval.judge import Judgement, judge
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
-from agentic_backend.applications.retrieval.retriever import Retrieved
+from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
@@ -75,12 +75,16 @@ def query_of(said: Sequence[str]) -> str:
 
 
 async def retrieve(
-    application: "Retrieval", user: User, answering: Answering, collections: Sequence[StoredCollection]
+    application: "Retrieval",
+    user: User,
+    answering: Answering,
+    collections: Sequence[StoredCollection],
+    chosen: Chosen | None = None,
 ) -> None:
     """Find what the question asks for. Raises ApplicationUnavailable if nothing but the documents may answer it, and
     they can't be searched.
     """
-    answering.retrieved = await application.retriever.retrieve(user, answering.query, collections)
+    answering.retrieved = await application.retriever.retrieve(user, answering.query, collections, chosen)
     ways = answering.retrieved.ways.values()
     if ways and all(way.failed for way in ways) and answering.mode == "corpus_only":
         raise ApplicationUnavailable("The documents can't be searched at the moment.")

@@ -15,9 +15,11 @@ from agentic_backend.application import (
     Overloaded,
     RateLimited,
     RecordConflict,
+    Stored,
     User,
 )
 from agentic_backend.applications.retrieval.runs.profiles import DEFAULT, Profiles, RunSettings
+from agentic_backend.applications.retrieval.runs.records import ChatTurn
 from agentic_backend.applications.retrieval.runs.runs import Runs
 from agentic_backend.applications.retrieval.runs.sessions import Sessions, StoredSession
 from agentic_backend.applications.retrieval.runs.views import (
@@ -72,7 +74,7 @@ class RunsDoor:
                 "GET", "/api/run/{run}/stream", self.follow_run, errors=[NotFound], timeout_s=_TIMEOUT_S, at_root=True
             ),
             Call("GET", "/chat/sessions", self.list_chat_sessions),
-            Call("GET", session, self.get_chat_session, errors=[NotFound]),
+            Call("GET", session, self.get_chat_session, errors=[NotFound, RecordConflict]),
             Call("DELETE", session, self.delete_chat_session, errors=[NotFound, RecordConflict]),
             Call("GET", "/chat/profiles", self.list_chat_profiles),
             Call("GET", profile, self.get_chat_profile, errors=[NotFound]),
@@ -113,8 +115,7 @@ class RunsDoor:
 
     async def get_chat_session(self, user: User, session: str) -> ChatSessionView:
         """A chat session with its history."""
-        found = await self._sessions.get(user, session)
-        return await self._view(user, found)
+        return _session_view(*await self._sessions.whole(user, session))
 
     async def delete_chat_session(self, user: User, session: str) -> DeletedChatSession:
         """Delete a chat session."""
@@ -137,30 +138,30 @@ class RunsDoor:
         if not await self._sessions.remove(user, session_id):
             raise NotFound("There is no such chat session.")
 
-    async def _view(self, user: User, session: StoredSession) -> ChatSessionView:
-        turns = await self._sessions.turns(user, session)
-        value = session.value
-        return ChatSessionView(
-            session_id=session.key,
-            history=ChatHistoryView(
-                turns=[
-                    ChatTurnView(
-                        turn_number=each.value.turn_number,
-                        query=each.value.query,
-                        answer=each.value.answer,
-                        run_id=each.value.run_id,
-                        timestamp=each.created_at,
-                        tokens=each.value.tokens,
-                    )
-                    for each in turns
-                ],
-                summary=value.summary,
-                summary_covers_turns=list(value.summary_covers_turns),
-                total_turns=value.total_turns,
-            ),
-            created_at=session.created_at,
-            last_updated=session.updated_at,
-            total_tokens=value.total_tokens,
-            workflow_id=value.workflow_id,
-            chat_profile_id=value.chat_profile_id,
-        )
+
+def _session_view(session: StoredSession, turns: Sequence[Stored[ChatTurn]]) -> ChatSessionView:
+    value = session.value
+    return ChatSessionView(
+        session_id=session.key,
+        history=ChatHistoryView(
+            turns=[
+                ChatTurnView(
+                    turn_number=each.value.turn_number,
+                    query=each.value.query,
+                    answer=each.value.answer,
+                    run_id=each.value.run_id,
+                    timestamp=each.created_at,
+                    tokens=each.value.tokens,
+                )
+                for each in turns
+            ],
+            summary=value.summary,
+            summary_covers_turns=list(value.summary_covers_turns),
+            total_turns=value.total_turns,
+        ),
+        created_at=session.created_at,
+        last_updated=session.updated_at,
+        total_tokens=value.total_tokens,
+        workflow_id=value.workflow_id,
+        chat_profile_id=value.chat_profile_id,
+    )

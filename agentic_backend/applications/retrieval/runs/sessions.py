@@ -59,6 +59,17 @@ class Sessions:
             raise NotFound("There is no such chat session.")
         return found
 
+    async def whole(self, user: User, session_id: str) -> tuple[StoredSession, list[Stored[ChatTurn]]]:
+        """One with its turns in full, as both were at one time. Raises as `get` does."""
+        session = await self.get(user, session_id)
+        for _ in range(_TRIES):
+            turns = await self.turns(user, session)
+            again = await self.get(user, session_id)
+            if again.value == session.value:
+                return session, turns
+            session = again
+        raise RecordConflict("The session is in use.")
+
     async def find(self, user: User, session_id: str) -> StoredSession | None:
         """One of the user's, even if it has expired."""
         return await self._of(user).get(session_id)
@@ -95,7 +106,7 @@ class Sessions:
             if found is None:
                 return False
             turns = self._application.records_of(CHAT_TURNS).of_user(user.id)
-            gone = [turns.removing(each) for each in await self._turns(user, session_id)]
+            gone = [turns.removing(each) for each in await self.turns(user, found)]
             try:
                 # A turn that was added meanwhile has changed the session, so nothing of one is left behind.
                 await self._application.write([self._of(user).removing(found), *gone])
@@ -106,7 +117,8 @@ class Sessions:
 
     async def turns(self, user: User, session: StoredSession) -> list[Stored[ChatTurn]]:
         """Those that it has in full, the oldest first."""
-        return await self._turns(user, session.key)
+        own = self._application.records_of(CHAT_TURNS).of_user(user.id)
+        return list((await own.find("of", session.key, limit=200)).records)
 
     def adding(self, user: User, session: StoredSession, turn: ChatTurn, **values: object) -> Sequence[RecordWrite]:
         """The writes that add a turn to the session, which must be as it was read, and change these `values` of it."""
@@ -130,7 +142,7 @@ class Sessions:
 
         Raises BudgetExceeded, and RecordConflict if the session is being changed.
         """
-        stored = await self._turns(user, session.key)
+        stored = await self.turns(user, session)
         older = older_turns([each.value for each in stored], profile)
         if not older:
             return session, None
@@ -161,10 +173,6 @@ class Sessions:
         if not summary.strip():
             raise ModelError("The model has given no summary.")
         return bounded_summary(summary, profile)
-
-    async def _turns(self, user: User, session_id: str) -> list[Stored[ChatTurn]]:
-        own = self._application.records_of(CHAT_TURNS).of_user(user.id)
-        return list((await own.find("of", session_id, limit=200)).records)
 
     def _of(self, user: User) -> OwnRecords[ChatSession]:
         return self._application.records_of(SESSIONS).of_user(user.id)

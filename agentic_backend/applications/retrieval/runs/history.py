@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agentic_backend.applications.retrieval.passages import CHARACTERS_PER_TOKEN, harmless, tokens_of
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile
 from agentic_backend.applications.retrieval.runs.records import ChatTurn
+from agentic_backend.applications.retrieval.runs.views import Answer
 
 CHAT_INSTRUCTIONS = (
     "# Conversation\n\nThe question belongs to a conversation, whose earlier turns you are given. Where it takes up "
@@ -95,8 +96,14 @@ def bounded_summary(text: str, profile: ChatProfile) -> str:
 
 
 def _told(turn: ChatTurn, longest: int | None = None) -> str:
-    said = f"Person: {harmless(turn.query)}\nYou: {harmless(turn.answer.text[:longest])}"
+    said = f"Person: {harmless(turn.query)}\nYou: {harmless(_uncited(turn.answer)[:longest])}"
     return f'<turn number="{turn.turn_number}">\n{said}\n</turn>'
+
+
+def _uncited(answer: Answer) -> str:
+    """The answer without its citations: taken over into another one, they would cite that one's passages."""
+    numbers = "|".join(str(each.number) for each in answer.citations)
+    return re.sub(rf" ?\[(?:{numbers})\]", "", answer.text) if numbers else answer.text
 
 
 def _told_summary(summary: str, covers: Sequence[int]) -> str:

@@ -17,9 +17,9 @@ from services.mongodb import ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import FLOOD, LEAVE, collection
 from support.rest_client import error_of
 
-from agentic_backend.application import ModelTimeout, RecordWrite, User
+from agentic_backend.application import BudgetExceeded, ModelTimeout, RecordWrite, User
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.applications.retrieval.runs import runs
+from agentic_backend.applications.retrieval.runs import running_run, runs
 from agentic_backend.applications.retrieval.runs.records import CHAT_TURNS, RUNS, SESSIONS, ChatSession, Run
 from agentic_backend.testing import OpenedApplication, ScriptedModel, open_application
 from agentic_backend.testing.opened_application import ApplicationProblems
@@ -234,11 +234,18 @@ async def test_the_history_stands_where_the_profile_says(ann: Asker, speaker: Sp
     assert SUMMARY not in prompts["silent"] and '<turn number="3">' in prompts["silent"]
 
 
-@mark.parametrize(("profile", "code"), [("short", "model_error"), ("unmodelled", "agent_unavailable")])
+@mark.parametrize(
+    ("profile", "said", "code"),
+    [
+        ("short", RuntimeError("no"), "model_error"),
+        ("short", " ", "model_error"),
+        ("unmodelled", SUMMARY, "agent_unavailable"),
+    ],
+)
 async def test_where_nothing_sums_up_the_oldest_are_dropped(
-    ann: Asker, speaker: Speaker, profile: str, code: str
+    ann: Asker, speaker: Speaker, profile: str, said: str | Exception, code: str
 ) -> None:
-    speaker.summary = RuntimeError("no")
+    speaker.summary = said
     view = await ann.chat(*["Is groundwater covered?"] * 4, chat_profile_id=profile)
     assert (view["status"], view["history_compacted"]) == ("completed", True)
     compacted = (await ann.events(view))["chat_compacted"]
@@ -248,7 +255,27 @@ async def test_where_nothing_sums_up_the_oldest_are_dropped(
     assert [each["turn_number"] for each in history["turns"]] == [3, 4]
 
 
+async def test_a_spent_budget_costs_no_history(ann: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    session_id = (await ann.chat(*["Is groundwater covered?"] * 3, chat_profile_id="short"))["session_id"]
+
+    async def ask_model(system: str, text: str, **more: Any) -> str:
+        raise BudgetExceeded
+
+    monkeypatch.setattr(ann.opened.application, "ask_model", ask_model)
+    refused = await ann.post("Is groundwater covered?", mode="chat", session_id=session_id)
+    assert error_of(refused)["code"] == "budget_exceeded"
+    assert len((await ann.session(session_id))["history"]["turns"]) == 3
+
+
+async def test_a_session_has_so_many_turns_and_no_more(ann: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_run, "MOST_TURNS", 1)
+    session_id = (await ann.chat("Is groundwater covered?"))["session_id"]
+    refused = await ann.post("Is groundwater covered?", mode="chat", session_id=session_id)
+    assert error_of(refused)["code"] == "limit_reached"
+
+
 async def test_a_history_beyond_the_budget_is_cut_oldest_first(ann: Asker, speaker: Speaker) -> None:
+    await collection(ann.client, "More", **{f"flood{number}": FLOOD for number in range(4)})
     speaker.answer = f"{TRUE} {'The deductible is 500 euros for each event [1]. ' * 8}"
     contexts = {}
     # Of 320 tokens the history has what its profile reserves, else half.
@@ -338,6 +365,10 @@ async def test_a_workflow_says_what_is_asked(ann: Asker, speaker: Speaker) -> No
     # Nothing embeds here, so a search by vectors alone finds nothing, and no model is asked.
     corpus = await ann.ask(question, workflow_id="corpus")
     assert corpus["answer"]["text"] == "I find nothing about this in the documents." and len(speaker.prompts) == asked
+    # A session keeps to its workflow until another one is named.
+    first = await ann.chat(question, workflow_id="corpus")
+    second = await ann.ask(question, mode="chat", session_id=first["session_id"])
+    assert second["answer"]["text"] == first["answer"]["text"] == corpus["answer"]["text"]
     general = await ann.events(await ann.ask(question, workflow_id="general"))
     assert general["fusion"]["found"] == 0 and "# Documents" not in speaker.prompts[-1][0]
 
@@ -392,6 +423,25 @@ async def test_a_run_is_followed_while_it_goes(ann: Asker, monkeypatch: pytest.M
     assert told == ["retrieval", "fusion", "context", "generation", "judge", "run_ended"]
     run = (await ann.client.get(f"{ROOT}/api/run/{view['run_id']}")).json()
     assert run["run"]["status"] == "completed" and [each["type"] for each in run["events"]] == told
+
+
+async def test_a_run_goes_on_when_its_client_has_gone(ann: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def ask_model(system: str, text: str, **more: Any) -> str:
+        is_asked.set()
+        await may_answer.wait()
+        return TRUE
+
+    monkeypatch.setattr(ann.opened.application, "ask_model", ask_model)
+    asking = asyncio.create_task(ann.post("Is groundwater covered?", mode="chat"))
+    await asyncio.wait_for(is_asked.wait(), 30)
+    asking.cancel()
+    await asyncio.wait([asking])
+    may_answer.set()
+    [run] = (await ann.opened.application.records_of(RUNS).of_user(ann.user.id).find()).records
+    assert (await ann.events({"sse_endpoint": f"/api/run/{run.key}/stream"}))["run_ended"]["status"] == "completed"
+    assert (await ann.session((await ann.sessions())[0]))["history"]["total_turns"] == 1
 
 
 async def test_few_runs_of_a_user_go_at_once_and_a_lost_one_has_failed(

@@ -123,7 +123,7 @@ class Retrieval(Application):
             Call("PUT", "/sessions/{session}/collections", self.attach, errors=[SessionNotFound, NotFound]),
             Call("GET", "/sessions/{session}/collections", self.list_attached, errors=[SessionNotFound]),
             Call("GET", "/sessions/{session}/turn", self.get_turn, errors=[SessionNotFound, NotFound]),
-            *self._runs.calls(),
+            *(self._runs.calls() if self.settings.runs else ()),
         ]
 
     async def start(self) -> None:

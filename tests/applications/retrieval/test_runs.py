@@ -491,6 +491,12 @@ async def test_an_expired_session_gives_way_to_a_new_one(speaker: Speaker) -> No
             assert (created["session_id"], created["replaces"]) == (second["session_id"], first["session_id"])
 
 
+async def test_the_door_can_be_closed() -> None:
+    async with open_application(Retrieval, {"runs": False}) as opened, opened.client("ann") as client:
+        refused = [await Asker(opened, client, "ann").post("Hello?"), await client.get("/chat/sessions")]
+        assert [error_of(each)["code"] for each in refused] == ["not_found", "not_found"]
+
+
 async def test_nothing_of_a_user_is_left(ann: Asker) -> None:
     view = await ann.chat("Is groundwater covered?")
     assert (await ann.client.delete(f"{ROOT}/agentic/v1/me")).status_code == 204

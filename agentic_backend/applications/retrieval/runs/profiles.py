@@ -119,6 +119,8 @@ class RunSettings(ApplicationSettings):
     else that comes with the application.
     """
 
+    runs: bool = True
+    """Whether there is this door; without it, all that is asked goes through agents, and so through modules."""
     chat_profiles: dict[Id, ChatProfile] = Field(default_factory=dict)
     retrieval_profiles: dict[Id, RetrievalProfile] = Field(default_factory=dict)
     fusion_profiles: dict[Id, FusionProfile] = Field(default_factory=dict)

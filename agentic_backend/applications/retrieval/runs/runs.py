@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 _LOST = timedelta(seconds=RUN_S + 60)
 """A run of which nothing was heard for so long has ended with its server."""
 _MOST_RUNNING, _MOST_OF_USER = 200, 4
-_POLL_S = 0.5
+_POLL_S, _POLL_HERE_S = 0.5, 5.0
 _CLOSING_S = 6.0
 _LOST_FAULT = RunFault(code=ApplicationUnavailable.code, content=ApplicationUnavailable.default)
 _TRIES, _MADE_ROOM_FOR = 5, 20
@@ -105,8 +105,8 @@ class Runs:
                 return
             told = len(value.events)
             with suppress(TimeoutError):
-                # On another instance nobody wakes it.
-                async with asyncio.timeout(_POLL_S):
+                # Of a run elsewhere nothing wakes it; of one that goes here, something may not, as that has ended.
+                async with asyncio.timeout(_POLL_S if changed is None else _POLL_HERE_S):
                     await (changed or asyncio.Event()).wait()
 
     async def aclose(self) -> None:

@@ -163,6 +163,18 @@ async def test_members_of_a_group_ask_what_is_shared_with_it_as_long_as_it_is(se
         assert "28 days" in text_of(await answered(server, "paid leave?", "documents", "ivy"))
 
 
+async def test_the_own_door_answers_beside_the_agents(server: RunningServer) -> None:
+    async with documents(server, "leo") as client:
+        await collection(client, "Terms", flood=FLOOD)
+        asked = {"query": "Is damage by groundwater covered?", "mode": "chat", "session_id": None}
+        run = (await client.post(f"{server.address}/api/run", json=asked)).json()
+        assert "Damage by groundwater is never covered. [1]" in run["answer"]["text"]
+        stream = await client.get(f"{server.address}{run['sse_endpoint']}")
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        events = [line.partition(": ")[2] for line in stream.text.splitlines() if line.startswith("event: ")]
+        assert (events[0], events[-1]) == ("chat_session_created", "run_ended")
+
+
 async def test_nothing_of_a_user_is_left_behind(server: RunningServer) -> None:
     async with documents(server, "kim") as client:
         await collection(client, "Terms", leave=LEAVE)

@@ -143,7 +143,7 @@ async def open_app(
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator, connections)
-        host.start(models, parts.ledger, agents, parts.documents)
+        host.start(models, parts.ledger, agents, parts.documents, sessions.text_reviews)
         await stack.enter_async_context(host.doing_chores(parts.instance))
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)

@@ -18,11 +18,13 @@ from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
 from agentic_backend.errors import (
     AgenticError,
+    AgentNotFound,
     AgentUnavailable,
     ApplicationUnavailable,
     ApprovalRequired,
     AttachmentNotFound,
     BadFrame,
+    Blocked,
     BudgetExceeded,
     ContentFiltered,
     ContextTooLong,
@@ -60,6 +62,7 @@ from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.records.kinds import Index, Kind, R, Record, Vector, Vectors, Words
 from agentic_backend.records.readable_records import Found, RecordPage, Stored
 from agentic_backend.records.records import OwnRecords, RecordsOfKind
+from agentic_backend.sessions.text_reviews import ReviewedText
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 from agentic_backend.transports.rest.upload import Upload
@@ -67,6 +70,7 @@ from agentic_backend.worker_processes.worker import Worker
 
 __all__ = [
     "CONTINUE",
+    "AgentNotFound",
     "AgentUnavailable",
     "AgenticError",
     "Application",
@@ -78,6 +82,7 @@ __all__ = [
     "Audit",
     "BadFrame",
     "Block",
+    "Blocked",
     "BudgetExceeded",
     "Call",
     "ChatMessage",
@@ -126,6 +131,7 @@ __all__ = [
     "RecordPage",
     "RecordWrite",
     "RecordsOfKind",
+    "ReviewedText",
     "SessionNotFound",
     "StoreUnavailable",
     "Stored",
@@ -352,6 +358,30 @@ class Application:
         BudgetExceeded, AgentUnavailable if there is no such model, and the errors of models, such as ModelTimeout.
         """
         return await self._services().ask_model(system, text, user=user, model=model, purpose=purpose)
+
+    async def review(
+        self,
+        text: str,
+        *,
+        user: User,
+        agent_id: str,
+        point: Literal[Point.BEFORE_AI, Point.AFTER_AI, Point.TOOL_RESULT],
+        question: str = "",
+        tool: str = "",
+        within: str | None = None,
+    ) -> ReviewedText:
+        """What modules leave of a text that stands in no exchange, as if this agent were asked it, or said it.
+
+        A call that asks a model in the name of a person has what they say looked at (BEFORE_AI), what the model is
+        given beside it (TOOL_RESULT, with the name of the `tool` that modules know it by), and what it answers to the
+        `question` (AFTER_AI). Texts `within` the same conversation name it the same. Nothing that is found is stored.
+
+        Raises Blocked if a module has blocked the text, AgentNotFound, AgentUnavailable and Forbidden if the user may
+        not ask the agent, and StoreUnavailable. In commands and in `check` it raises ApplicationUnavailable.
+        """
+        return await self._services().review(
+            text, user=user, agent_id=agent_id, point=point, question=question, tool=tool, within=within
+        )
 
     async def embed(
         self,

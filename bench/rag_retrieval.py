@@ -111,7 +111,7 @@ def weighing(same: float, unknown: float, foreign: float) -> Any:
             spoken = hits[key].record.value.language
             if way != "words":
                 return 1.0
-            return unknown if language is None or spoken is None else same if language == spoken else foreign
+            return foreign if language != spoken else unknown if language is None else same
 
         return weight
 

@@ -26,6 +26,7 @@ from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.partition_cache import PartitionCache
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.sessions.documents import Documents
+from agentic_backend.sessions.text_reviews import TextReviews
 from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -80,9 +81,16 @@ class ApplicationHost:
             self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
 
-    def start(self, models: ChatModels, ledger: UsageLedger, agents: AgentManager, documents: Documents) -> None:
+    def start(
+        self,
+        models: ChatModels,
+        ledger: UsageLedger,
+        agents: AgentManager,
+        documents: Documents,
+        reviews: TextReviews,
+    ) -> None:
         """Start the applications beside what goes on. The context `closing` must be open."""
-        starts = (self._start(hosted, models, ledger, agents, documents) for hosted in self._hosted)
+        starts = (self._start(hosted, models, ledger, agents, documents, reviews) for hosted in self._hosted)
         self._starts = [asyncio.create_task(start) for start in starts]
 
     async def have_started(self) -> None:
@@ -96,6 +104,7 @@ class ApplicationHost:
         ledger: UsageLedger,
         agents: AgentManager,
         documents: Documents,
+        reviews: TextReviews,
     ) -> None:
         metrics, call, said = self._kpi.applications, self._between.call, agents.said_to_applications
         services = offered_services(
@@ -108,6 +117,7 @@ class ApplicationHost:
             said=said,
             search=self._search,
             documents=documents,
+            reviews=reviews,
         )
         await hosted.start(services)
         if hosted.is_serving:

@@ -33,7 +33,12 @@ _LONGEST_TIMEOUT_S = 600
 # Of an answer with a body.
 _STATUSES = (200, 201, 202, 203)
 
-_TAKEN = ("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0], *(begin for door in DOORS for begin in door.paths))
+_TAKEN = (
+    *("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0]),
+    *(begin for door in DOORS if not door.own for begin in door.paths),
+)
+"""What paths of the server's own begin with."""
+_TAKEN_WHOLE = tuple(path for door in DOORS for path in door.own)
 
 OPENAPI = "/openapi.json"
 """Where the server itself has the document of an application's calls, whatever paths these have."""
@@ -195,7 +200,7 @@ def _is_free(path: str) -> bool:
     parts = path.split("/")
     return not any(
         all(one == other or one.startswith("{") for one, other in zip(parts, taken.split("/"), strict=False))
-        for taken in _TAKEN
+        for taken in (*_TAKEN, *(whole for whole in _TAKEN_WHOLE if whole.count("/") == path.count("/")))
     )
 
 

@@ -35,6 +35,7 @@ from agentic_backend.applications.retrieval.passages import Passage, packed
 from agentic_backend.applications.retrieval.pipeline import (
     NOTHING_FOUND,
     RULES,
+    TOOL,
     Answering,
     Checked,
     JudgeMode,
@@ -49,8 +50,6 @@ from agentic_backend.applications.retrieval.records import TURNS, Turn
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
 
-_TOOL = "documents"
-"""What modules know the passages as the result of."""
 _MOST_TURNS = 2_000
 
 
@@ -177,7 +176,7 @@ def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:
 async def _reviewed(passage: Passage) -> Passage:
     """The passage as policy modules leave it, which see it as the result of a tool called `documents`."""
     review = current_context().filter_tool_result
-    text = passage.text if review is None else await review(_TOOL, [_TOOL], passage.text)
+    text = passage.text if review is None else await review(TOOL, [TOOL], passage.text)
     return passage if text == passage.text else replace(passage, text=text)
 
 

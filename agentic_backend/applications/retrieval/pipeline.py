@@ -31,6 +31,8 @@ RULES: dict[Mode, str] = {
     "hybrid": f"Answer from these passages where they say something of it, and say where you do not. {_CITE}",
     "general_only": "",
 }
+TOOL = "documents"
+"""What modules know the passages as the result of."""
 NOTHING_FOUND = "I find nothing about this in the documents."
 WITHHELD = "The answer is withheld, as the documents do not support it."
 _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."

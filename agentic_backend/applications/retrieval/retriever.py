@@ -27,7 +27,7 @@ _DEPTHS = (40, 200, 200)
 """How many each way finds; more where much of it is no longer there."""
 _MOST_WITHIN = 100
 # What words weigh beside vectors, by the languages of question and document: bench/RAG.md, "Fusion".
-_SAME, _UNKNOWN, _FOREIGN = 1.0, 0.1, 0.001
+_SAME, _UNKNOWN, _FOREIGN = 1.0, 0.3, 0.001
 WAY_S = 10.0
 """How long a way may take."""
 
@@ -166,7 +166,7 @@ def weights_of(
         spoken = hits[key].record.value.language
         if way != "words" or not has_vectors:
             return 1.0
-        return _UNKNOWN if language is None or spoken is None else _SAME if language == spoken else _FOREIGN
+        return _FOREIGN if language != spoken else _UNKNOWN if language is None else _SAME
 
     return weight
 

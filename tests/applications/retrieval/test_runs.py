@@ -14,7 +14,7 @@ import pytest_asyncio
 from langchain_core.messages import BaseMessage
 from pytest import mark
 from services.mongodb import ON_MONGODB, fresh_database, server_url
-from support.collections_of_documents import FLOOD, LEAVE, collection
+from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection
 from support.rest_client import error_of
 
 from agentic_backend.application import BudgetExceeded, ModelTimeout, RecordWrite, User
@@ -31,6 +31,7 @@ TRUE = "Damage by groundwater is never covered [1]."
 UNTRUE = "Groundwater is covered up to 90,000 euros in zone 9 [1]."
 SUMMARY = "They spoke about insurance."
 SETTINGS: dict[str, Any] = {
+    **BY_WORDS,
     "chat_profiles": {
         "short": {"max_history_turns": 2},
         "after": {"max_history_turns": 2, "summary_position": "after_retrieval"},
@@ -39,14 +40,14 @@ SETTINGS: dict[str, Any] = {
         "unmodelled": {"max_history_turns": 2, "summarization_model": "absent"},
     },
     "retrieval_profiles": {
-        "staff": {"collections": ["Staff rules"]},
+        "staf": {"collections": ["Staff rules"]},
         "corpus": {"answer_from": "corpus_only", "modes": ["vectors"]},
         "general": {"answer_from": "general_only"},
     },
     "context_profiles": {"small": {"max_context_tokens": 420, "reserve_for_query": 50, "reserve_for_instructions": 50}},
     "judge_profiles": {"strict": {"judge": "withhold", "threshold": 0.9}},
     "workflows": {
-        "staff": {"retrieval": "staff"},
+        "staf": {"retrieval": "staf"},
         "corpus": {"retrieval": "corpus"},
         "general": {"retrieval": "general"},
         "small": {"context": "small"},
@@ -93,7 +94,7 @@ class Asker:
         return view
 
     async def session(self, session_id: str) -> dict[str, Any]:
-        found = await self.client.get(f"/chat/session/{session_id}")
+        found = await self.client.get(f"{ROOT}/api/chat/session/{session_id}")
         assert found.status_code == 200, found.text
         session: dict[str, Any] = found.json()
         return session
@@ -103,7 +104,7 @@ class Asker:
         return dict(streamed((await self.client.get(f"{ROOT}{view['sse_endpoint']}")).text))
 
     async def sessions(self) -> list[str]:
-        return [each["session_id"] for each in (await self.client.get("/chat/sessions")).json()["sessions"]]
+        return [each["session_id"] for each in (await self.client.get(f"{ROOT}/api/chat/sessions")).json()["sessions"]]
 
 
 def streamed(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -179,7 +180,7 @@ async def test_a_turn_goes_through_it_all_with_the_history(ann: Asker, speaker: 
     assert (history["summary"], history["summary_covers_turns"], history["total_turns"]) == (None, [], 2)
     # What a passage says is read where it is asked who may read it.
     assert "text" not in turns[0]["answer"]["citations"][0] and "zone 4" not in json.dumps(session)
-    [listed] = (await ann.client.get("/chat/sessions")).json()["sessions"]
+    [listed] = (await ann.client.get(f"{ROOT}/api/chat/sessions")).json()["sessions"]
     assert listed == {key: session[key] for key in ("session_id", "created_at", "last_updated")} | {"total_turns": 2}
 
 
@@ -194,15 +195,15 @@ async def test_quit_and_nothing_else_ends_the_session(ann: Asker, quit: str) -> 
     assert await ann.sessions() == []
     turns = await ann.opened.application.records_of(CHAT_TURNS).of_user(ann.user.id).find()
     assert not turns.records
-    assert error_of(await ann.client.get(f"/chat/session/{session_id}"))["code"] == "not_found"
+    assert error_of(await ann.client.get(f"{ROOT}/api/chat/session/{session_id}"))["code"] == "not_found"
     assert (await ann.ask("Quit"))["status"] == "completed"
 
 
 async def test_a_session_is_deleted_once(ann: Asker) -> None:
     session_id = (await ann.chat("Is groundwater covered?"))["session_id"]
-    deleted = await ann.client.delete(f"/chat/session/{session_id}")
+    deleted = await ann.client.delete(f"{ROOT}/api/chat/session/{session_id}")
     assert deleted.json() == {"status": "deleted", "session_id": session_id}
-    again = await ann.client.delete(f"/chat/session/{session_id}")
+    again = await ann.client.delete(f"{ROOT}/api/chat/session/{session_id}")
     assert error_of(again)["code"] == "not_found"
 
 
@@ -316,8 +317,8 @@ async def test_another_users_session_and_run_are_not_found(ann: Asker, opened: O
         refused = [
             await eve.post("Is groundwater covered?", mode="chat", session_id=session_id),
             await eve.post("Quit", mode="chat", session_id=session_id),
-            await client.get(f"/chat/session/{session_id}"),
-            await client.delete(f"/chat/session/{session_id}"),
+            await client.get(f"{ROOT}/api/chat/session/{session_id}"),
+            await client.delete(f"{ROOT}/api/chat/session/{session_id}"),
             await client.get(run),
             await client.get(f"{run}/stream"),
         ]
@@ -333,14 +334,14 @@ async def test_names_that_there_are_not_are_told(ann: Asker) -> None:
         assert refused["code"] == "bad_frame" and field in refused["content"] and "'absent'" in refused["content"]
     refused = error_of(await ann.post("Is groundwater covered?", mode="chat", session_id="absent"))
     assert refused["code"] == "not_found"
-    assert error_of(await ann.client.get("/chat/profiles/absent"))["code"] == "not_found"
+    assert error_of(await ann.client.get(f"{ROOT}/api/chat/profiles/absent"))["code"] == "not_found"
     with pytest.raises(ApplicationProblems, match="names the judge profile 'absent'"):
         async with open_application(Retrieval, {"workflows": {"mine": {"judge": "absent"}}}):
             pass
 
 
 async def test_profiles_are_listed(ann: Asker) -> None:
-    listed = (await ann.client.get("/chat/profiles")).json()
+    listed = (await ann.client.get(f"{ROOT}/api/chat/profiles")).json()
     shipped = {each["id"]: each for each in listed["profiles"]}
     assert listed["default_profile"] == "default" and {"default", "long_context", "compact", "short"} <= {*shipped}
     figures = [
@@ -353,13 +354,13 @@ async def test_profiles_are_listed(ann: Asker) -> None:
         for each in (shipped["default"], shipped["long_context"], shipped["compact"])
     ]
     assert figures == [(2000, 10, 500, 800), (4000, 20, 800, 1500), (1000, 5, 300, 500)]
-    assert (await ann.client.get("/chat/profiles/compact")).json() == shipped["compact"]
+    assert (await ann.client.get(f"{ROOT}/api/chat/profiles/compact")).json() == shipped["compact"]
 
 
 async def test_a_workflow_says_what_is_asked(ann: Asker, speaker: Speaker) -> None:
     await collection(ann.client, "Staff rules", leave=LEAVE)
     question = "What of groundwater, and of paid leave?"
-    staff = await ann.events(await ann.ask(question, workflow_id="staff"))
+    staff = await ann.events(await ann.ask(question, workflow_id="staf"))
     assert {each["name"] for each in staff["context"]["passages"]} == {"leave.md"}
     asked = len(speaker.prompts)
     # Nothing embeds here, so a search by vectors alone finds nothing, and no model is asked.
@@ -484,7 +485,7 @@ async def test_an_expired_session_gives_way_to_a_new_one(speaker: Speaker) -> No
         async with opened.client("ann") as client:
             ann = Asker(opened, client, "ann")
             first = await ann.chat("Hello?", workflow_id="default_workflow")
-            assert error_of(await client.get(f"/chat/session/{first['session_id']}"))["code"] == "not_found"
+            assert error_of(await client.get(f"{ROOT}/api/chat/session/{first['session_id']}"))["code"] == "not_found"
             second = await ann.ask("Hello?", mode="chat", session_id=first["session_id"])
             assert second["session_id"] != first["session_id"] and second["turn_number"] == 1
             created = (await ann.events(second))["chat_session_created"]
@@ -493,7 +494,7 @@ async def test_an_expired_session_gives_way_to_a_new_one(speaker: Speaker) -> No
 
 async def test_the_door_can_be_closed() -> None:
     async with open_application(Retrieval, {"runs": False}) as opened, opened.client("ann") as client:
-        refused = [await Asker(opened, client, "ann").post("Hello?"), await client.get("/chat/sessions")]
+        refused = [await Asker(opened, client, "ann").post("Hello?"), await client.get(f"{ROOT}/api/chat/sessions")]
         assert [error_of(each)["code"] for each in refused] == ["not_found", "not_found"]
 
 

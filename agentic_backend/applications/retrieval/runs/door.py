@@ -4,8 +4,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from agentic_backend.application import (
+    AgentNotFound,
+    AgentUnavailable,
+    Blocked,
     BudgetExceeded,
     Call,
+    Forbidden,
     LimitReached,
     ModelError,
     ModelQuota,
@@ -46,6 +50,10 @@ _TIMEOUT_S = 300
 """Longer than a run may take."""
 _ERRORS = (
     NotFound,
+    AgentNotFound,
+    AgentUnavailable,
+    Forbidden,
+    Blocked,
     RecordConflict,
     RateLimited,
     Overloaded,
@@ -65,19 +73,18 @@ class RunsDoor:
         self._runs = Runs(application, self._profiles, self._sessions)
 
     def calls(self) -> Sequence[Call]:
-        # Paths that begin with /api/chat are the server's own.
-        session, profile = "/chat/session/{session}", "/chat/profiles/{profile}"
+        session, profile = "/api/chat/session/{session}", "/api/chat/profiles/{profile}"
         return [
             Call("POST", "/api/run", self.run, errors=_ERRORS, timeout_s=_TIMEOUT_S, at_root=True),
             Call("GET", "/api/run/{run}", self.get_run, errors=[NotFound], at_root=True),
             Call(
                 "GET", "/api/run/{run}/stream", self.follow_run, errors=[NotFound], timeout_s=_TIMEOUT_S, at_root=True
             ),
-            Call("GET", "/chat/sessions", self.list_chat_sessions),
-            Call("GET", session, self.get_chat_session, errors=[NotFound, RecordConflict]),
-            Call("DELETE", session, self.delete_chat_session, errors=[NotFound, RecordConflict]),
-            Call("GET", "/chat/profiles", self.list_chat_profiles),
-            Call("GET", profile, self.get_chat_profile, errors=[NotFound]),
+            Call("GET", "/api/chat/sessions", self.list_chat_sessions, at_root=True),
+            Call("GET", session, self.get_chat_session, errors=[NotFound, RecordConflict], at_root=True),
+            Call("DELETE", session, self.delete_chat_session, errors=[NotFound, RecordConflict], at_root=True),
+            Call("GET", "/api/chat/profiles", self.list_chat_profiles, at_root=True),
+            Call("GET", profile, self.get_chat_profile, errors=[NotFound], at_root=True),
         ]
 
     async def aclose(self) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from agentic_backend.applications.retrieval.passages import CHARACTERS_PER_TOKEN, harmless, tokens_of
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile
 from agentic_backend.applications.retrieval.runs.records import ChatTurn
-from agentic_backend.applications.retrieval.runs.views import Answer
 
 CHAT_INSTRUCTIONS = (
     "# Conversation\n\nThe question belongs to a conversation, whose earlier turns you are given. Where it takes up "
@@ -96,14 +95,16 @@ def bounded_summary(text: str, profile: ChatProfile) -> str:
 
 
 def _told(turn: ChatTurn, longest: int | None = None) -> str:
-    said = f"Person: {harmless(turn.query)}\nYou: {harmless(_uncited(turn.answer)[:longest])}"
+    query = turn.query if turn.query_for_model is None else turn.query_for_model
+    said = f"Person: {harmless(query)}\nYou: {harmless(_uncited(turn)[:longest])}"
     return f'<turn number="{turn.turn_number}">\n{said}\n</turn>'
 
 
-def _uncited(answer: Answer) -> str:
+def _uncited(turn: ChatTurn) -> str:
     """The answer without its citations: taken over into another one, they would cite that one's passages."""
-    numbers = "|".join(str(each.number) for each in answer.citations)
-    return re.sub(rf" ?\[(?:{numbers})\]", "", answer.text) if numbers else answer.text
+    text = turn.answer.text if turn.answer_for_model is None else turn.answer_for_model
+    numbers = "|".join(str(each.number) for each in turn.answer.citations)
+    return re.sub(rf" ?\[(?:{numbers})\]", "", text) if numbers else text
 
 
 def _told_summary(summary: str, covers: Sequence[int]) -> str:

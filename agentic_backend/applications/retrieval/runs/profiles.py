@@ -120,7 +120,9 @@ class RunSettings(ApplicationSettings):
     """
 
     runs: bool = True
-    """Whether there is this door; without it, all that is asked goes through agents, and so through modules."""
+    """Whether there is this door."""
+    runs_agent: Id = "documents"
+    """The agent in whose place runs answer: who may not ask it may not run; modules and policies are those it has."""
     chat_profiles: dict[Id, ChatProfile] = Field(default_factory=dict)
     retrieval_profiles: dict[Id, RetrievalProfile] = Field(default_factory=dict)
     fusion_profiles: dict[Id, FusionProfile] = Field(default_factory=dict)

@@ -28,6 +28,10 @@ class ChatTurn(Record):
     answer: Answer
     run_id: str
     tokens: int
+    query_for_model: str | None = None
+    """What models are given of the question, where modules have left them something else than people."""
+    answer_for_model: str | None = None
+    """The same of the answer."""
 
 
 class Run(Record):

@@ -103,7 +103,9 @@ class RunningRun:
         if past is None and self._asked.session_id is not None:
             if await self._sessions.remove(self.user, self._asked.session_id):
                 await self._tell(SessionTerminated(session_id=self._asked.session_id))
-        answered = await self._pipeline.answer(self.user, self._asked.query, self._choice.steps, past, self._tell)
+        within = self._session.key if self._session is not None else self.id
+        steps = self._choice.steps
+        answered = await self._pipeline.answer(self.user, self._asked.query, steps, past, self._tell, within)
         return await self._end(answered)
 
     async def _past(self) -> Past:
@@ -134,7 +136,9 @@ class RunningRun:
             turn = ChatTurn(
                 session_id=session.key,
                 turn_number=number,
-                query=self._asked.query,
+                query=answered.query,
+                query_for_model=answered.for_model.query,
+                answer_for_model=answered.for_model.answer,
                 answer=answer,
                 run_id=self.id,
                 tokens=answered.tokens,

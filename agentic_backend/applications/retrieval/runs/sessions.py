@@ -7,11 +7,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from agentic_backend.application import (
     AgenticError,
-    Application,
     BudgetExceeded,
     LimitReached,
     ModelError,
@@ -35,7 +35,11 @@ from agentic_backend.applications.retrieval.runs.records import (
     ChatSession,
     ChatTurn,
 )
+from agentic_backend.applications.retrieval.runs.reviews import Reviews
 from agentic_backend.applications.retrieval.runs.views import HistoryCompacted
+
+if TYPE_CHECKING:
+    from agentic_backend.applications.retrieval.application import Retrieval
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +52,7 @@ _MADE_ROOM_FOR = 20
 
 
 class Sessions:
-    def __init__(self, application: Application, max_age_s: float) -> None:
+    def __init__(self, application: "Retrieval", max_age_s: float) -> None:
         self._application = application
         self._max_age = timedelta(seconds=max_age_s)
 
@@ -150,7 +154,7 @@ class Sessions:
         summary, covers, failed = value.summary, value.summary_covers_turns, None
         numbers = tuple(turn.turn_number for turn in older)
         try:
-            summary = await self._summary(user, value, older, profile)
+            summary = await self._summary(user, session, older, profile)
             covers = (*covers, *numbers)
         except BudgetExceeded:
             raise
@@ -164,15 +168,19 @@ class Sessions:
         compacted = await self.get(user, session.key)
         return compacted, HistoryCompacted(session_id=session.key, turns=numbers, failed=failed)
 
-    async def _summary(self, user: User, session: ChatSession, older: Sequence[ChatTurn], profile: ChatProfile) -> str:
-        text = summarised_text(session.summary, session.summary_covers_turns, older)
+    async def _summary(
+        self, user: User, session: StoredSession, older: Sequence[ChatTurn], profile: ChatProfile
+    ) -> str:
+        """Raises Blocked, and what the model raises."""
+        reviews, value = Reviews(self._application, user, session.key), session.value
+        text = summarised_text(value.summary, value.summary_covers_turns, older)
         async with asyncio.timeout(_SUMMARY_S):
             summary = await self._application.ask_model(
                 summary_prompt(profile), text, user=user, model=profile.summarization_model
             )
         if not summary.strip():
             raise ModelError("The model has given no summary.")
-        return bounded_summary(summary, profile)
+        return bounded_summary((await reviews.answer(summary)).text, profile)
 
     def _of(self, user: User) -> OwnRecords[ChatSession]:
         return self._application.records_of(SESSIONS).of_user(user.id)

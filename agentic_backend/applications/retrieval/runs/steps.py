@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from agentic_backend.application import User
+from agentic_backend.application import ReviewedText, User
 from agentic_backend.applications.retrieval.passages import packed, tokens_of
 from agentic_backend.applications.retrieval.pipeline import (
     NOTHING_FOUND,
@@ -19,6 +19,7 @@ from agentic_backend.applications.retrieval.pipeline import (
 from agentic_backend.applications.retrieval.runs.history import CHAT_INSTRUCTIONS, History, fitting_history
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile, Steps
 from agentic_backend.applications.retrieval.runs.records import ChatSession, ChatTurn
+from agentic_backend.applications.retrieval.runs.reviews import Reviews
 from agentic_backend.applications.retrieval.runs.views import (
     Answer,
     Citation,
@@ -60,9 +61,20 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
+class ForModel:
+    """What models are given of a turn later, where modules have left them something else than people."""
+
+    query: str | None
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     answer: Answer
     """With the texts of the passages."""
+    query: str
+    """The question as modules have left it."""
+    for_model: "ForModel"
     is_withheld: bool
     tokens: int
     """Of the answer, and of what the model was given of passages and history."""
@@ -72,30 +84,40 @@ class Pipeline:
     def __init__(self, application: "Retrieval") -> None:
         self._application = application
 
-    async def answer(self, user: User, query: str, steps: Steps, past: Past | None, tell: Tell) -> Answered:
-        """Answer a question, as a turn after this past if there is one. Raises what the model and the store raise."""
-        said = [*(turn.query for turn in past.turns), query] if past is not None else [query]
+    async def answer(
+        self, user: User, query: str, steps: Steps, past: Past | None, tell: Tell, within: str
+    ) -> Answered:
+        """Answer a question, as a turn after this past if there is one; modules know it as one `within` a conversation.
+
+        Raises Blocked, and what the model and the store raise.
+        """
+        reviews = Reviews(self._application, user, within)
+        asked = await reviews.question(query)
+        said = [*(turn.query for turn in past.turns), asked.for_model] if past is not None else [asked.for_model]
         answering = Answering(query_of(said), steps.retrieval.answer_from, steps.judge.judge, steps.judge.threshold)
         if answering.mode != "general_only":
             collections = await self._application.asked_collections(user, None, steps.retrieval.collections)
             await retrieve(self._application, user, answering, collections, steps.chosen)
-        history = self._pack(answering, query, steps, past)
+        history = self._pack(answering, asked.for_model, steps, past)
+        answering.packed = await reviews.packed(answering.packed)
         await tell(*_found(answering), _context(answering, history))
         began = time.monotonic()
-        text = (await self._said(user, query, answering, history, past))[:LONGEST_ANSWER]
+        text = (await self._said(user, asked, answering, history, past))[:LONGEST_ANSWER]
         took_ms = round((time.monotonic() - began) * 1000)
         await tell(GenerationDone(tokens_used=tokens_of(text), took_ms=took_ms))
         checked = await check(answering, text)
+        reviewed = await reviews.answer(checked.text, asked.text)
         await tell(_judged(answering, checked))
         judgement, by_number = answering.judgement, answering.packed.by_number
         answer = Answer(
-            text=checked.text,
+            text=reviewed.text,
             citations=tuple(citation_of(by_number[number], number) for number in checked.cited),
             tokens_used=tokens_of(text),
             judge_score=judgement.score if judgement is not None else None,
         )
         tokens = answer.tokens_used + answering.packed.tokens + history.tokens
-        return Answered(answer, checked.is_withheld, tokens)
+        for_model = ForModel(_if_other(asked), _if_other(reviewed))
+        return Answered(answer, asked.text, for_model, checked.is_withheld, tokens)
 
     def _pack(self, answering: Answering, query: str, steps: Steps, past: Past | None) -> History:
         """Take as many passages as there is room for behind the history, which leaves them half of it at least."""
@@ -110,7 +132,9 @@ class Pipeline:
         answering.packed = packed(answering.retrieved.passages, most=steps.retrieval.passages, most_tokens=left)
         return history
 
-    async def _said(self, user: User, query: str, answering: Answering, history: History, past: Past | None) -> str:
+    async def _said(
+        self, user: User, asked: ReviewedText, answering: Answering, history: History, past: Past | None
+    ) -> str:
         """What the model says; without a passage it is not asked where nothing else may answer."""
         documents = answering.section if answering.packed.passages else ""
         if not documents and answering.mode == "corpus_only":
@@ -120,7 +144,12 @@ class Pipeline:
             parts += [documents, history.section]
         else:
             parts += [history.section, documents]
-        return await self._application.ask_model("\n\n".join(filter(None, parts)), query, user=user)
+        prompt = "\n\n".join(filter(None, [*parts, *asked.prompt_additions]))
+        return await self._application.ask_model(prompt, asked.for_model, user=user)
+
+
+def _if_other(reviewed: ReviewedText) -> str | None:
+    return None if reviewed.for_model == reviewed.text else reviewed.for_model
 
 
 def _found(answering: Answering) -> tuple[RetrievalDone, FusionDone]:

@@ -131,7 +131,7 @@ async def open_app(
         await stack.enter_async_context(_upkeep_of_journal(store, settings))
         connections = OpenConnections(settings.limits)
         streams = OpenStreams(connections, drain)
-        host = ApplicationHost(applications, store, settings.limits, kpi, streams)
+        host = ApplicationHost(applications, store, settings.limits, kpi, streams, settings.permissions)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)

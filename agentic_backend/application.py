@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.agents.parts import LinkPart, PartKind, V, emit_parts
+from agentic_backend.agents.permissions import needs
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
@@ -148,6 +149,7 @@ __all__ = [
     "blocked",
     "current_context",
     "emit_parts",
+    "needs",
 ]
 
 
@@ -178,6 +180,8 @@ class Call:
     """Those that the handler raises, beside the ones that any call may raise."""
     roles: frozenset[str] = frozenset()
     """Who may call: users with one of these roles. Empty: everybody who is signed in."""
+    permissions: Sequence[str] = ()
+    """What users need for it, of the application's `permissions`; the settings say what users with each role have."""
     timeout_s: float = 30
     """How long the handler may take, or each event of it, in seconds, at most 600."""
     at_root: bool = False
@@ -300,6 +304,8 @@ class Application:
     """The forms of its own in which it shows something in the chat."""
     panels: ClassVar[Sequence[Panel]] = ()
     """Its places in the page."""
+    permissions: ClassVar[Mapping[str, str]] = {}
+    """What its calls and tools may need of users, such as `notes:write:self`, and what each is for."""
     services: ApplicationServices | None = None
     """The server sets it before `start`, for the methods below."""
 

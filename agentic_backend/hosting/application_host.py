@@ -12,6 +12,7 @@ from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.calls_between import CallsBetween
 from agentic_backend.hosting.declared_work import DeclaredChore
@@ -41,12 +42,13 @@ class ApplicationHost:
         limits: LimitsSettings,
         kpi: Kpi,
         streams: OpenStreams | None = None,
+        permissions: PermissionsSettings | None = None,
     ) -> None:
         self._store = store
         self._kpi = kpi
         # One for all, so that they share one bound of memory.
         self._search = RecordSearch(store, PartitionCache(most_bytes=limits.search_bytes))
-        self._hosted = [HostedApplication(loaded, store, kpi, streams) for loaded in applications.loaded]
+        self._hosted = [HostedApplication(loaded, store, kpi, streams, permissions) for loaded in applications.loaded]
         self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, limits.frame_bytes, kpi)
         self.middleware = applications.middleware
         """That of all, by the ids of the applications."""

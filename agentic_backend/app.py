@@ -131,7 +131,7 @@ async def open_app(
         await stack.enter_async_context(_upkeep_of_journal(store, settings))
         connections = OpenConnections(settings.limits)
         streams = OpenStreams(connections, drain)
-        host = ApplicationHost(applications, store, settings.limits, kpi, streams)
+        host = ApplicationHost(applications, store, settings.limits, kpi, streams, settings.permissions)
         # They close after the exchanges that call them.
         await stack.enter_async_context(host.closing())
         modules = sorted([*specs, *host.modules()], key=lambda spec: spec.entry.priority)
@@ -143,7 +143,7 @@ async def open_app(
         sole_server, alone = file is not None, file is not None and settings.server.workers == 1
         await stack.enter_async_context(open_sessions(sessions, alone=alone, sole_server=sole_server))
         services = _door_services(parts, sessions, authenticator, connections)
-        host.start(models, parts.ledger, agents, parts.documents)
+        host.start(models, parts.ledger, agents, parts.documents, sessions.text_reviews)
         await stack.enter_async_context(host.doing_chores(parts.instance))
         liveness = Liveness(load, settings.health)
         readiness = Readiness(store, parts.relay, authenticator, pages, settings.health)

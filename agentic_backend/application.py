@@ -13,16 +13,19 @@ from pydantic import BaseModel, ConfigDict
 
 from agentic_backend.agents.models.worker_embedder import WorkerEmbedder
 from agentic_backend.agents.parts import LinkPart, PartKind, V, emit_parts
+from agentic_backend.agents.permissions import needs
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
 from agentic_backend.errors import (
     AgenticError,
+    AgentNotFound,
     AgentUnavailable,
     ApplicationUnavailable,
     ApprovalRequired,
     AttachmentNotFound,
     BadFrame,
+    Blocked,
     BudgetExceeded,
     ContentFiltered,
     ContextTooLong,
@@ -60,6 +63,7 @@ from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.records.kinds import Index, Kind, R, Record, Vector, Vectors, Words
 from agentic_backend.records.readable_records import Found, RecordPage, Stored
 from agentic_backend.records.records import OwnRecords, RecordsOfKind
+from agentic_backend.sessions.text_reviews import ReviewedText
 from agentic_backend.stores.protocol.application_records import RecordWrite
 from agentic_backend.transports.rest.query_string import PageSize, Query
 from agentic_backend.transports.rest.upload import Upload
@@ -67,6 +71,7 @@ from agentic_backend.worker_processes.worker import Worker
 
 __all__ = [
     "CONTINUE",
+    "AgentNotFound",
     "AgentUnavailable",
     "AgenticError",
     "Application",
@@ -78,6 +83,7 @@ __all__ = [
     "Audit",
     "BadFrame",
     "Block",
+    "Blocked",
     "BudgetExceeded",
     "Call",
     "ChatMessage",
@@ -126,6 +132,7 @@ __all__ = [
     "RecordPage",
     "RecordWrite",
     "RecordsOfKind",
+    "ReviewedText",
     "SessionNotFound",
     "StoreUnavailable",
     "Stored",
@@ -142,6 +149,7 @@ __all__ = [
     "blocked",
     "current_context",
     "emit_parts",
+    "needs",
 ]
 
 
@@ -172,6 +180,8 @@ class Call:
     """Those that the handler raises, beside the ones that any call may raise."""
     roles: frozenset[str] = frozenset()
     """Who may call: users with one of these roles. Empty: everybody who is signed in."""
+    permissions: Sequence[str] = ()
+    """What users need for it, of the application's `permissions`; the settings say what users with each role have."""
     timeout_s: float = 30
     """How long the handler may take, or each event of it, in seconds, at most 600."""
     at_root: bool = False
@@ -294,6 +304,8 @@ class Application:
     """The forms of its own in which it shows something in the chat."""
     panels: ClassVar[Sequence[Panel]] = ()
     """Its places in the page."""
+    permissions: ClassVar[Mapping[str, str]] = {}
+    """What its calls and tools may need of users, such as `notes:write:self`, and what each is for."""
     services: ApplicationServices | None = None
     """The server sets it before `start`, for the methods below."""
 
@@ -352,6 +364,30 @@ class Application:
         BudgetExceeded, AgentUnavailable if there is no such model, and the errors of models, such as ModelTimeout.
         """
         return await self._services().ask_model(system, text, user=user, model=model, purpose=purpose)
+
+    async def review(
+        self,
+        text: str,
+        *,
+        user: User,
+        agent_id: str,
+        point: Literal[Point.BEFORE_AI, Point.AFTER_AI, Point.TOOL_RESULT],
+        question: str = "",
+        tool: str = "",
+        within: str | None = None,
+    ) -> ReviewedText:
+        """What modules leave of a text that stands in no exchange, as if this agent were asked it, or said it.
+
+        A call that asks a model in the name of a person has what they say looked at (BEFORE_AI), what the model is
+        given beside it (TOOL_RESULT, with the name of the `tool` that modules know it by), and what it answers to the
+        `question` (AFTER_AI). Texts `within` the same conversation name it the same. Nothing that is found is stored.
+
+        Raises Blocked if a module has blocked the text, AgentNotFound, AgentUnavailable and Forbidden if the user may
+        not ask the agent, and StoreUnavailable. In commands and in `check` it raises ApplicationUnavailable.
+        """
+        return await self._services().review(
+            text, user=user, agent_id=agent_id, point=point, question=question, tool=tool, within=within
+        )
 
     async def embed(
         self,

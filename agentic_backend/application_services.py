@@ -15,10 +15,17 @@ from agentic_backend.agents.models.provider_failures import typed_failure
 from agentic_backend.agents.parts import PartKind, V, emit_custom_part
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError, AgentUnavailable, AttachmentNotFound, MessageTooLarge
+from agentic_backend.errors import (
+    AgenticError,
+    AgentUnavailable,
+    ApplicationUnavailable,
+    AttachmentNotFound,
+    MessageTooLarge,
+)
 from agentic_backend.extraction.document import Document
 from agentic_backend.extraction.extractor import Bounds
 from agentic_backend.kpi.groups.applications import Measure
+from agentic_backend.policy.hook_context import Point
 from agentic_backend.policy.hooks.module_services import current_payer
 from agentic_backend.policy.usage.embedding import Embedded, Embedding, EmbeddingEstimate
 from agentic_backend.policy.usage.usage_ledger import Payer, UsageLedger, may_pay
@@ -27,6 +34,7 @@ from agentic_backend.protocol.views import AttachmentView
 from agentic_backend.records.records import Records
 from agentic_backend.sessions.access import owned_attachments, owned_messages
 from agentic_backend.sessions.documents import Documents
+from agentic_backend.sessions.text_reviews import ReviewedText, TextReviews
 from agentic_backend.sessions.waiting.consent import require_consent
 from agentic_backend.stores.base import Store
 from agentic_backend.worker_processes.worker_calls import Workers
@@ -87,6 +95,7 @@ class ApplicationServices:
         reader: DocumentReader,
         workers: Workers,
         embedder: Embedder | None = None,
+        reviews: TextReviews | None = None,
     ) -> None:
         """`metrics` are what measures them, by name; `parts` are its kinds by name, each with what clients know it
         by; `call` makes a call of another application (Application.call); `said` is what an agent's entry says to it;
@@ -105,6 +114,7 @@ class ApplicationServices:
         self._ledger = ledger
         self._embedding = Embedding(ledger)
         self._embedder = embedder
+        self._reviews = reviews
 
     async def ask_model(self, system: str, text: str, *, user: User | None, model: str | None, purpose: Purpose) -> str:
         """See Application.ask_model."""
@@ -141,6 +151,14 @@ class ApplicationServices:
             return own
         told = "No embedding model is configured." if model is None else f"There is no embedding model '{model}'."
         raise AgentUnavailable(told, retryable=False)
+
+    async def review(
+        self, text: str, *, user: User, agent_id: str, point: Point, question: str, tool: str, within: str | None
+    ) -> ReviewedText:
+        """See Application.review."""
+        if self._reviews is None:
+            raise ApplicationUnavailable("Modules can't look at texts here.", retryable=False)
+        return await self._reviews.review(user, agent_id, point, text, question, tool, within)
 
     async def in_worker(self, worker: str, method: str, arguments: Sequence[object], timeout_s: float) -> Any:
         """See Application.in_worker."""

@@ -31,6 +31,15 @@ def is_exact(scalar: str | float) -> bool:
     return math.isfinite(scalar) if isinstance(scalar, float) else scalar.bit_length() <= _MOST_BITS
 
 
+def shown_number(number: float) -> float | str:
+    """An integer or a float as it is shown: what has no JSON form becomes its text, not another value."""
+    if is_exact(number):
+        return number
+    if isinstance(number, float):
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    return str(number)
+
+
 DEEPEST = 100
 """JSON parsers fail at a depth of about 200."""
 

@@ -14,6 +14,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any, NamedTuple
@@ -96,7 +97,7 @@ def fused(each: Asked, names: dict[str, str], weight: Any) -> float:
         "vectors": [("", hit.record.key) for hit in each.vectors],
     }
     language = language_of(each.question.text)
-    ranked = fuse(rankings, weight(language, hits))
+    ranked = fuse(rankings, weight(language, hits, rankings))
     return ndcg([names[hits[one.item].record.value.document] for one in ranked], each.question)
 
 
@@ -104,13 +105,13 @@ def single(hits: Sequence[Hit], names: dict[str, str], question: Question) -> fl
     return ndcg([names[hit.record.value.document] for hit in hits], question)
 
 
-def weighing(same: float, foreign: float) -> Any:
-    def weights(language: str | None, hits: Any) -> Any:
+def weighing(same: float, unknown: float, foreign: float) -> Any:
+    def weights(language: str | None, hits: Any, rankings: Any) -> Any:
         def weight(way: str, key: Any) -> float:
+            spoken = hits[key].record.value.language
             if way != "words":
                 return 1.0
-            spoken = hits[key].record.value.language
-            return foreign if language is not None and spoken is not None and language != spoken else same
+            return foreign if language != spoken else unknown if language is None else same
 
         return weight
 
@@ -123,9 +124,9 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     return means[25], means[974]
 
 
-async def measured(data: Path, grid: bool, most: int | None) -> None:
+async def measured(data: Path, pairs: Sequence[str], grid: bool, most: int | None) -> None:
     rows = []
-    for asked_in, written_in in PAIRS:
+    for asked_in, written_in in (pair.split("-") for pair in pairs):
         paragraphs, _ = read(data / f"xquad.{written_in}.json")
         questions = read(data / f"xquad.{asked_in}.json")[1][:most]
         async with open_application(Retrieval) as opened:
@@ -149,10 +150,9 @@ async def measured(data: Path, grid: bool, most: int | None) -> None:
             )
             print(rows[-1], flush=True)
             if grid and half == "chosen":
-                for same in (0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0):
-                    for foreign in (0.0, 0.1, 0.25, 0.5):
-                        value = mean(fused(each, names, weighing(same, foreign)) for each in some)
-                        print(f"    words {same}, foreign {foreign}: {value:.4f}")
+                for same, unknown, foreign in product((0.5, 0.7, 1.0, 1.5), (0.0, 0.1, 0.3, 1.0), (0.0, 0.05, 0.1)):
+                    value = mean(fused(each, names, weighing(same, unknown, foreign)) for each in some)
+                    print(f"    same {same}, unknown {unknown}, foreign {foreign}: {value:.4f}")
         p50, p95 = quantiles(times, n=100)[49], quantiles(times, n=100)[94]
         print(f"    read in {seconds:.0f} s; a question takes {p50:.0f} ms, p95 {p95:.0f} ms", flush=True)
 
@@ -161,12 +161,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--weights", action="store_true", help="tell what other weights would give on the chosen half")
+    parser.add_argument(
+        "--pairs", nargs="*", default=[*map("-".join, PAIRS)], help="languages of questions and paragraphs"
+    )
     parser.add_argument("--questions", type=int, help="so many at most")
     given = parser.parse_args()
     if not (given.data / "xquad.en.json").is_file():
         parser.error(f"{given.data} has no xquad.en.json")
     print("| asked→written | half | words | vectors | fused | fused less the better, 95 % |\n|---|---|---|---|---|---|")
-    asyncio.run(measured(given.data, given.weights, given.questions))
+    asyncio.run(measured(given.data, given.pairs, given.weights, given.questions))
 
 
 if __name__ == "__main__":

@@ -22,9 +22,13 @@ SAMPLES = [
     ("ip", "ping 192.0.2.17!", "192.0.2.17"),
     ("ip", "host 2001:db8::17 is down", "2001:db8::17"),
     ("mac_address", "00:00:5E:00:53:01", "00:00:5E:00:53:01"),
+    ("mac_address", "It is 0000.5e00.5301.", "0000.5e00.5301"),
     ("url", "See https://example.org/a?b=c.", "https://example.org/a?b=c"),
     ("url", "See www.example.org, or", "www.example.org"),
     ("url", "at example.org/me now", "example.org/me"),
+    ("url", "https://foo.py/bar or none", "https://foo.py/bar"),
+    ("url", "at docs.example.py/me now", "docs.example.py/me"),
+    ("ip", "mail from host[2001:db8::17]", "2001:db8::17"),
 ]
 
 
@@ -61,8 +65,34 @@ def test_finds_values_that_only_an_invisible_character_separates() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        # Chinese, Japanese, Korean, Thai: words have no space, or an ending, beside the value.
+        ("\u90ae\u7bb1ada@example.org\u8bf7", "ada@example.org"),
+        ("\u30e1\u30fc\u30ebada@example.org\u3067\u3059", "ada@example.org"),
+        ("\uba54\uc77cada@example.org\uc785\ub2c8\ub2e4", "ada@example.org"),
+        ("\u0e2d\u0e35\u0e40\u0e21\u0e25ada@example.org\u0e04\u0e23\u0e31\u0e1a", "ada@example.org"),
+        ("\u53614111-1111-1111-1111\u6709", "4111-1111-1111-1111"),
+        ("\u4e3aDE89370400440532013000\u7684", "DE89370400440532013000"),
+        ("\u62e8+49 30 23125 012\u5427", "+49 30 23125 012"),
+        ("\u662f192.0.2.17\u7684", "192.0.2.17"),
+        ("\u662f2001:db8::17\u7684", "2001:db8::17"),
+        ("\u662f00:00:5E:00:53:01\u7684", "00:00:5E:00:53:01"),
+        # Where an address may be of such letters, all of it goes.
+        ("\u7f51\u5740www.example.org/\u8def", "www.example.org/\u8def"),
+        ("\u674e@\u4f8b\u5b50.cn", "\u674e@\u4f8b\u5b50.cn"),
+    ],
+)
+def test_finds_a_value_beside_letters_of_scripts_without_spaces(text: str, value: str) -> None:
+    assert [found.value for found in find_pii(text)] == [value]
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "see foo.py/bar, README.md/docs and src/app.module.ts/index",
+        "1234.5678.9012 of dead.beef.cafe, and 0000.5e00.5301.beef",
+        "a[1::2], x[::2], m[1::2, ::3] and f(a)[2::4]",
         "On 2026-11-23 at 12:30:45 it was 21.5 degrees.",
         "4111 1111 1111 1112 fails its check, as DE88370400440532013000 does.",
         "999.1.2.3 and std::vector and 3/4 and e.g. that",
@@ -107,6 +137,10 @@ def test_looks_for_the_given_types_only() -> None:
         "\u200b",
         "a@\u200b",
         "\uff14",
+        "\u4e2da@b.c",
+        "\u4e2d1 ",
+        "a[1::2",
+        "a.py/",
     ],
 )
 def test_takes_time_that_grows_with_the_length_only(unit: str) -> None:

@@ -6,12 +6,11 @@ agent's catalog entry says of tools by name. A tool that needs nothing may be us
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from agentic_backend.config.topics.permissions import PERMISSIONS, needed_by
+from agentic_backend.config.topics.permissions import PERMISSIONS, lacked, needed_by
 from agentic_backend.mcp import policy_names
 
 Tool = TypeVar("Tool", bound=BaseTool)
@@ -26,11 +25,7 @@ class Permissions:
 
     def lacking(self, agent_id: str, tool: str, metadata: Mapping[str, Any] | None) -> list[str]:
         """The permissions that the user lacks for a tool of this name and with this metadata."""
-        granted = self.granted
-        if granted is None:
-            return []
-        needed = self.needed(agent_id, tool, metadata)
-        return [need for need in needed if not any(fnmatchcase(need, pattern) for pattern in granted)]
+        return lacked(self.granted, self.needed(agent_id, tool, metadata)) if self.granted is not None else []
 
     def needed(self, agent_id: str, tool: str, metadata: Mapping[str, Any] | None) -> list[str]:
         """The permissions that a tool of this name and with this metadata needs."""

@@ -56,9 +56,9 @@ class RuntimeContext:
     """What the user may do."""
     withheld_tools: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     """The names of the tools that the user may not use, by agent id, for the agent and its crew."""
-    filter_tool_result: Callable[[str, str], Awaitable[str]] | None = field(default=None, repr=False)
-    """Passes a tool's name and text to the modules, and returns the text that a model sees; None if no module
-    wants it.
+    filter_tool_result: Callable[[str, Sequence[str], str], Awaitable[str]] | None = field(default=None, repr=False)
+    """Passes a tool's name, all names by which policy may mean it, and a text of its result to the modules, and returns
+    the text that a model sees; None if no module wants it.
     """
     keep_ui_resource: Callable[[str], Awaitable[str | None]] | None = field(default=None, repr=False)
     """Keeps an HTML document of an MCP server with the session and returns its URL, or None where it can't; None in a

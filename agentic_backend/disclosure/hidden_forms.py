@@ -24,6 +24,9 @@ _ESCAPE = re.compile(
     r"|(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});)+",
     re.DOTALL,
 )
+# Where a long word goes on in the next line, as programs break base64 (RFC 2045, section 6.8).
+_WORD = r"[\w.+/=-]"
+_BREAK = re.compile(rf"(?:\n(?<={_WORD}{{16}}\n)|\r\n(?<={_WORD}{{16}}\r\n))[ \t]{{0,8}}(?={_WORD}{{4}})", re.ASCII)
 # As pydantic, reprlib and many loggers leave out the middle of a text.
 _ELLIPSIS = re.compile(r"\.{3,}|…+")
 _SHORTEST_END, _SHORTEST_ENDS = 3, 6
@@ -41,8 +44,11 @@ class _Token(NamedTuple):
     before: Span
 
 
-def hidden(text: str, find: Callable[[str], Iterable[Span]]) -> list[Span]:
-    """Where `find` finds something in `text`, or in what its escapes mean; in order, without overlaps."""
+def hidden(text: str, find: Callable[[str], Iterable[Span]], *, over_lines: bool = False) -> list[Span]:
+    """Where `find` finds something in `text`, or in what its escapes mean; in order, without overlaps.
+
+    `over_lines`: also in long words that go on in the next line.
+    """
     found = list(find(text))
     views = [text]
     while len(views) <= _ROUNDS and _SIGN.search(views[-1]):
@@ -54,6 +60,9 @@ def hidden(text: str, find: Callable[[str], Iterable[Span]]) -> list[Span]:
         if within := list(find(view)):
             rounds = [_tokens(one) for one in views[:-1]]
             found += (_at_first(span, rounds) for span in within)
+    if over_lines and _BREAK.search(views[-1]) and (within := list(find(_BREAK.sub("", views[-1])))):
+        rounds = [*map(_tokens, views[:-1]), _breaks(views[-1])]
+        found += (_at_first(span, rounds) for span in within)
     return _merged(found)
 
 
@@ -128,6 +137,16 @@ def _tokens(text: str) -> list[_Token]:
         begin, length = match.start() - shift, len(_meaning(match[0]))
         shift += match.end() - match.start() - length
         tokens.append(_Token(begin, begin + length, match.span()))
+    return tokens
+
+
+def _breaks(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    shift = 0
+    for match in _BREAK.finditer(text):
+        begin = match.start() - shift
+        shift += match.end() - match.start()
+        tokens.append(_Token(begin, begin, match.span()))
     return tokens
 
 

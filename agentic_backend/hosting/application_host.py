@@ -12,6 +12,7 @@ from agentic_backend.agents.models.chat_models import ChatModels
 from agentic_backend.application import class_path_of
 from agentic_backend.auth.user import User
 from agentic_backend.config.topics.limits import LimitsSettings
+from agentic_backend.config.topics.permissions import PermissionsSettings
 from agentic_backend.exchange.instance import Instance
 from agentic_backend.hosting.calls_between import CallsBetween
 from agentic_backend.hosting.declared_work import DeclaredChore
@@ -26,6 +27,7 @@ from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.partition_cache import PartitionCache
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.sessions.documents import Documents
+from agentic_backend.sessions.text_reviews import TextReviews
 from agentic_backend.sessions.upkeep.housekeeping import EVERY_S, Chore, Housekeeping
 from agentic_backend.stores.base import Store
 from agentic_backend.transports.calls.users.info_api import ApplicationView
@@ -40,12 +42,13 @@ class ApplicationHost:
         limits: LimitsSettings,
         kpi: Kpi,
         streams: OpenStreams | None = None,
+        permissions: PermissionsSettings | None = None,
     ) -> None:
         self._store = store
         self._kpi = kpi
         # One for all, so that they share one bound of memory.
         self._search = RecordSearch(store, PartitionCache(most_bytes=limits.search_bytes))
-        self._hosted = [HostedApplication(loaded, store, kpi, streams) for loaded in applications.loaded]
+        self._hosted = [HostedApplication(loaded, store, kpi, streams, permissions) for loaded in applications.loaded]
         self._between = CallsBetween({hosted.loaded.id: hosted for hosted in self._hosted}, limits.frame_bytes, kpi)
         self.middleware = applications.middleware
         """That of all, by the ids of the applications."""
@@ -80,9 +83,16 @@ class ApplicationHost:
             self.instances.clear()
             await asyncio.gather(*(hosted.aclose() for hosted in self._hosted))
 
-    def start(self, models: ChatModels, ledger: UsageLedger, agents: AgentManager, documents: Documents) -> None:
+    def start(
+        self,
+        models: ChatModels,
+        ledger: UsageLedger,
+        agents: AgentManager,
+        documents: Documents,
+        reviews: TextReviews,
+    ) -> None:
         """Start the applications beside what goes on. The context `closing` must be open."""
-        starts = (self._start(hosted, models, ledger, agents, documents) for hosted in self._hosted)
+        starts = (self._start(hosted, models, ledger, agents, documents, reviews) for hosted in self._hosted)
         self._starts = [asyncio.create_task(start) for start in starts]
 
     async def have_started(self) -> None:
@@ -96,6 +106,7 @@ class ApplicationHost:
         ledger: UsageLedger,
         agents: AgentManager,
         documents: Documents,
+        reviews: TextReviews,
     ) -> None:
         metrics, call, said = self._kpi.applications, self._between.call, agents.said_to_applications
         services = offered_services(
@@ -108,6 +119,7 @@ class ApplicationHost:
             said=said,
             search=self._search,
             documents=documents,
+            reviews=reviews,
         )
         await hosted.start(services)
         if hosted.is_serving:

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType, UnionType
 from typing import Any, Literal, NoReturn, TypeGuard, Union, get_args, get_origin, get_type_hints
@@ -14,7 +14,7 @@ from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import shown_place
 from agentic_backend.errors import AgenticError, ApplicationUnavailable, ApprovalRequired
 from agentic_backend.experts.documentation.document_index import SHIPPED_LINKS
-from agentic_backend.hosting.declarations import ROLES_RULE, are_roles, first_broken
+from agentic_backend.hosting.declarations import ROLES_RULE, are_roles, first_broken, is_title
 from agentic_backend.hosting.event_streams import ERROR
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.protocol.parts import Value
@@ -26,14 +26,20 @@ from agentic_backend.transports.rest.upload import Upload
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PATH = re.compile(r"(/([a-z0-9][a-z0-9_-]*|\{[a-z][a-z0-9_]*\}))+")
 _EVENT = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_PERMISSION = re.compile(r"[\w.-]+(:[\w.-]+){0,7}")
 _PARTS = re.compile(r"\{([a-z0-9_]+)\}")
 _LONGEST_PATH = 200
-_MOST_CALLS = 200
+_MOST_CALLS, _MOST_PERMISSIONS = 200, 100
 _LONGEST_TIMEOUT_S = 600
 # Of an answer with a body.
 _STATUSES = (200, 201, 202, 203)
 
-_TAKEN = ("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0], *(begin for door in DOORS for begin in door.paths))
+_TAKEN = (
+    *("/agentic", "/static", SHIPPED_LINKS.rpartition("/")[0]),
+    *(begin for door in DOORS if not door.own for begin in door.paths),
+)
+"""What paths of the server's own begin with."""
+_TAKEN_WHOLE = tuple(path for door in DOORS for path in door.own)
 
 OPENAPI = "/openapi.json"
 """Where the server itself has the document of an application's calls, whatever paths these have."""
@@ -54,6 +60,7 @@ class DeclaredCall:
     operation: Operation
     roles: frozenset[str]
     timeout_s: float
+    permissions: Sequence[str] = ()
     events: Mapping[type[Value], str] = field(default_factory=dict)
     """The names of the events that it streams, by their classes."""
 
@@ -63,11 +70,26 @@ def prefix_of(application_id: str) -> str:
     return f"/apps/{application_id}"
 
 
-def declared_calls(application_id: str, calls: object) -> Sequence[DeclaredCall]:
-    """The calls that `Application.calls` has answered. Raises ClassPathError, and whatever reading them raises."""
+def declared_permissions(permissions: object) -> Mapping[str, str]:
+    """What `Application.permissions` has, with what each is for. Raises ClassPathError."""
+    if not isinstance(permissions, Mapping) or len(permissions) > _MOST_PERMISSIONS:
+        raise ClassPathError(f"'permissions' has to be at most {_MOST_PERMISSIONS} texts by permission")
+    for name, meaning in permissions.items():
+        if type(name) is not str or not _PERMISSION.fullmatch(name):
+            raise ClassPathError(f"the permission {str(name)[:100]!r} is none like 'notes:write:self'")
+        if not is_title(meaning):
+            raise ClassPathError(f"the permission {name!r} needs a text that says what it is for")
+    return dict(permissions)
+
+
+def declared_calls(application_id: str, calls: object, permissions: Collection[str] = ()) -> Sequence[DeclaredCall]:
+    """The calls that `Application.calls` has answered, which need some of the application's `permissions`.
+
+    Raises ClassPathError, and whatever reading them raises.
+    """
     if not isinstance(calls, list | tuple) or len(calls) > _MOST_CALLS:
         raise ClassPathError(f"'calls' has to answer a list of at most {_MOST_CALLS} calls")
-    declared = [_declared(application_id, call) for call in calls]
+    declared = [_declared(application_id, call, permissions) for call in calls]
     names, shapes = set[str](), set[tuple[str, str]]()
     for call, made in zip(calls, declared, strict=True):
         shape = shape_of(made.operation)
@@ -85,7 +107,7 @@ def shape_of(operation: Operation) -> tuple[str, str]:
     return operation.method, _PARTS.sub("{}", operation.path)
 
 
-def _declared(application_id: str, call: object) -> DeclaredCall:
+def _declared(application_id: str, call: object, permissions: Collection[str]) -> DeclaredCall:
     if not isinstance(call, Call):
         raise ClassPathError(f"'calls' has to answer calls, found a value of type {type(call).__name__}")
     if not (is_async_method(call.handler) or is_async_generator(call.handler)):
@@ -98,6 +120,8 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
         f"timeout_s has to be more than 0 and at most {_LONGEST_TIMEOUT_S}": is_number(call.timeout_s)
         and 0 < call.timeout_s <= _LONGEST_TIMEOUT_S,
         ROLES_RULE: are_roles(call.roles),
+        "what it needs has to be a list of the application's 'permissions'": isinstance(call.permissions, list | tuple)
+        and all(type(each) is str and each in permissions for each in call.permissions),
         "the errors have to be classes of the server": all(_is_known(error) for error in call.errors),
         "'at_root' has to be true or false": type(call.at_root) is bool,
         "the path is the server's own": not call.at_root or _is_free(call.path),
@@ -117,7 +141,9 @@ def _declared(application_id: str, call: object) -> DeclaredCall:
     except TypeError as error:
         _refuse(call, str(error))
     _check_signature(call, operation)
-    return DeclaredCall(operation, frozenset(call.roles), float(call.timeout_s), _events_of(call, operation))
+    return DeclaredCall(
+        operation, frozenset(call.roles), float(call.timeout_s), tuple(call.permissions), _events_of(call, operation)
+    )
 
 
 def _streamed(call: Call) -> Streamed | None:
@@ -195,7 +221,7 @@ def _is_free(path: str) -> bool:
     parts = path.split("/")
     return not any(
         all(one == other or one.startswith("{") for one, other in zip(parts, taken.split("/"), strict=False))
-        for taken in _TAKEN
+        for taken in (*_TAKEN, *(whole for whole in _TAKEN_WHOLE if whole.count("/") == path.count("/")))
     )
 
 

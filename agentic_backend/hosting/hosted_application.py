@@ -17,6 +17,7 @@ from agentic_backend.agents.catalog.catalog import AgentSettings
 from agentic_backend.agents.run.authors_calls import AuthorsCalls, CallFailed
 from agentic_backend.application_services import ApplicationServices
 from agentic_backend.auth.user import User
+from agentic_backend.config.topics.permissions import PermissionsSettings, lacked
 from agentic_backend.errors import (
     AgenticError,
     AgentUnavailable,
@@ -72,8 +73,17 @@ class NotServing(Exception):
 
 
 class HostedApplication:
-    def __init__(self, loaded: LoadedApplication, store: Store, kpi: Kpi, streams: OpenStreams | None = None) -> None:
+    def __init__(
+        self,
+        loaded: LoadedApplication,
+        store: Store,
+        kpi: Kpi,
+        streams: OpenStreams | None = None,
+        permissions: PermissionsSettings | None = None,
+    ) -> None:
+        """`permissions` are what users with each role have; None grants everything."""
         self.loaded = loaded
+        self._permissions = permissions or PermissionsSettings()
         self._streams = streams or OpenStreams()
         self._open = set[AuthorsEvents]()
         """The streams of its events that go on."""
@@ -240,6 +250,8 @@ class HostedApplication:
                 raise self._unavailable()
             if declared.roles and not declared.roles & user.roles:
                 raise Forbidden(f"You may not make this call of the application '{self.loaded.title}'.")
+            if lacking := lacked(self._permissions.granted_to(user.roles), declared.permissions):
+                raise Forbidden(f"This needs permissions that you don't have: {', '.join(lacking)}.")
             fields = {"application": self.loaded.id, "operation": declared.operation.id, "user_id": user.id}
             # Also where the handler forgets to say for whom it asks a model.
             with paid_by(Payer(user.id, may_pay(user.groups, user.scope))):

@@ -26,7 +26,13 @@ from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem, KeyPath, dotted, read_yaml
 from agentic_backend.config.yaml.validation_problems import ProblemAt, validation_problems
 from agentic_backend.hosting.declarations import is_name, is_title
-from agentic_backend.hosting.declared_calls import DeclaredCall, declared_calls, prefix_of, shape_of
+from agentic_backend.hosting.declared_calls import (
+    DeclaredCall,
+    declared_calls,
+    declared_permissions,
+    prefix_of,
+    shape_of,
+)
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
 from agentic_backend.hosting.declared_metrics import declared_metrics
 from agentic_backend.hosting.declared_panels import DeclaredPanel, declared_panels
@@ -203,7 +209,7 @@ def _loaded(
         except ValidationError as error:
             return validation_problems(error, target.Settings, problem_of, ("settings",))
         application = target(settings)
-        calls = declared_calls(application_id, application.calls())
+        calls = declared_calls(application_id, application.calls(), declared_permissions(target.permissions))
         _require_free_paths(calls, others)
         parts = declared_parts(target.parts)
         openapi = _openapi(target, application_id, title, version, calls, parts)

@@ -14,6 +14,7 @@ from agentic_backend.policy.usage.usage_ledger import UsageLedger
 from agentic_backend.records.record_search import RecordSearch
 from agentic_backend.records.records import Records
 from agentic_backend.sessions.documents import Documents
+from agentic_backend.sessions.text_reviews import TextReviews
 from agentic_backend.stores.base import Store
 from agentic_backend.worker_processes.worker_calls import Workers
 
@@ -29,11 +30,13 @@ def offered_services(
     said: Callable[[str], Mapping[str, Any]] = lambda agent_id: {},
     search: RecordSearch | None = None,
     documents: Documents | None = None,
+    reviews: TextReviews | None = None,
 ) -> ApplicationServices:
     """The services of the application; once for each `kpi`, which has its metrics then.
 
     Without a `call` it can't call other applications. `said` is what an agent's entry says to applications, by their
-    ids. The `search` and the `documents` are those of several applications, where there are others.
+    ids. The `search` and the `documents` are those of several applications, where there are others. Without `reviews`
+    no module can look at a text.
     """
     metrics = {
         each.name: Measured(
@@ -66,6 +69,7 @@ def offered_services(
         reader,
         workers,
         embedder,
+        reviews,
     )
 
 

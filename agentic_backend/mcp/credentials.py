@@ -4,7 +4,8 @@ An `httpx.Auth` per session signs the requests. It reads the user's newest token
 that is about to end or that the server refuses, so a session outlives the tokens of its user. Servers repeat what
 clients send, in tools that show headers and in errors. So a session's `Credentials` redact each value in everything
 that its server sends: in plain form, URL-encoded, in base64 and in hex, also where escapes of JSON, HTML or URLs hide
-them. They can't find a value that is compressed, encrypted, reversed, spaced out, or in the pixels of an image.
+them, or where they go on in the next line. They can't find a value that is compressed, encrypted, reversed, spaced
+out, or in the pixels of an image.
 Invariant: a token reaches only the server of its own session.
 """
 
@@ -326,7 +327,7 @@ def dumped(value: Any) -> bytes:
 
 
 def _without_hidden_in(text: str, forms: Sequence[str]) -> str:
-    return replaced(text, hidden(text, lambda view: shown(forms, view)), REDACTED)
+    return replaced(text, hidden(text, lambda view: shown(forms, view), over_lines=True), REDACTED)
 
 
 def _without_hidden(value: Any, forms: Sequence[str]) -> Any:

@@ -5,6 +5,7 @@ guarantee that it obeys none; what tools may do is limited by permissions and ap
 """
 
 import secrets
+from collections.abc import Collection
 from typing import ClassVar
 
 from pydantic import Field
@@ -67,7 +68,9 @@ class InjectionSettings(ModuleSettings):
     delimit: bool = Field(True, description="Whether each result is put between marks that say that it is data.")
     mark_orders: bool = Field(True, description="Whether phrases that read like orders to a model are marked.")
     tools: tuple[str, ...] | None = Field(
-        None, max_length=1_000, description="The tools whose results are marked, by name. Null: all."
+        None,
+        max_length=1_000,
+        description="The tools whose results are marked, by name or as `server/tool`. Null: all.",
     )
 
 
@@ -79,7 +82,7 @@ class InjectionMarks(ChatModule):
 
     async def tool_result(self, context: HookContext) -> HookResult:
         result = context.response
-        if result is None or not result.text or not self._applies_to(result.tool):
+        if result is None or not result.text or not self._applies_to({result.tool, *result.tool_names}):
             return CONTINUE
         text = await search(result.text, lambda whole: HIDING.sub("", whole))
         invisible = len(result.text) - len(text)
@@ -101,8 +104,8 @@ class InjectionMarks(ChatModule):
             audit=Audit("suspected injection", extractions[0].data["patterns"]) if extractions else None,
         )
 
-    def _applies_to(self, tool: str | None) -> bool:
-        return self.settings.tools is None or tool in self.settings.tools
+    def _applies_to(self, names: Collection[str | None]) -> bool:
+        return self.settings.tools is None or any(name in names for name in self.settings.tools)
 
     def _orders(self, text: str) -> list[tuple[int, int, str]]:
         # The joiners that stay in the result hide no order.

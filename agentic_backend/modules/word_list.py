@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from agentic_backend.modules.folded_text import fold
 from agentic_backend.modules.linear_pattern import LinearPattern
+from agentic_backend.text.plain_text import UNSPACED
 
 # Without the underscore, which marks emphasis in Markdown.
 _TOKEN = re.compile(r"[^\W_]+")
-# Thai to Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class WordList:

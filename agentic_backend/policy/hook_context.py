@@ -169,6 +169,9 @@ class ResponseFacts:
     text: str = field(repr=False)
     channel: Channel = Channel.FINAL
     tool: str | None = None
+    """The name by which the model has called it, which changes with what other servers and APIs offer."""
+    tool_names: Sequence[str] = ()
+    """All names that mean the tool, such as `server/tool`: who is for some tools compares with all of them."""
     is_title: bool = False
     """Whether it is no answer, but the title that a model has given the session."""
 

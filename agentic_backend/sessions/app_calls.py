@@ -33,7 +33,7 @@ from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.exchange.write.tool_calls import LONGEST, bounded_args
 from agentic_backend.kpi.groups.agents import ToolError
-from agentic_backend.mcp import APP_PART, TITLE
+from agentic_backend.mcp import APP_PART, POLICY_NAMES, TITLE, policy_metadata
 from agentic_backend.policy.scopes.agents_in_scope import AgentsInScope
 from agentic_backend.protocol.messages import SessionState
 from agentic_backend.protocol.parts import CustomPart
@@ -138,16 +138,17 @@ class AppCalls:
             server_id, tool = str(part.data.get("server")), str(part.data.get("tool"))
             text = _INTRODUCTION.format(server=server_id, tool=tool) + text
             start = await self._start_of(user, session, message)
-            text = await self._looked_at(start, tool, text)
+            names = policy_metadata(server_id, tool, tool)[POLICY_NAMES]
+            text = await self._looked_at(start, tool, names, text)
             return await self._attachments.add_text(user, f"From {part.data.get('title')} ({server_id}).txt", text)
 
-    async def _looked_at(self, start: ExchangeStart, tool: str, text: str) -> str:
+    async def _looked_at(self, start: ExchangeStart, tool: str, names: Sequence[str], text: str) -> str:
         """What modules leave of it. Raises Forbidden if one has blocked it."""
         modules, trail = self._launcher.modules_of(start), list[TrailRecord]()
         if modules is None:
             return text
         modules.record = trail.extend
-        looked = await modules.tool_result(tool, text)
+        looked = await modules.tool_result(tool, names, text)
         if trail:
             await self._store.add_trail(trail)
         if isinstance(looked, WithheldText):

@@ -30,6 +30,7 @@ from agentic_backend.sessions.server_parts import ServerParts
 from agentic_backend.sessions.session_ends import OnEnded
 from agentic_backend.sessions.session_orchestrator import SessionOrchestrator
 from agentic_backend.sessions.session_service import SessionService
+from agentic_backend.sessions.text_reviews import TextReviews
 from agentic_backend.sessions.upkeep.housekeeping import Chore, Housekeeping, inactivity
 from agentic_backend.sessions.upkeep.maintenance import Maintenance
 from agentic_backend.sessions.upkeep.retention import Retention
@@ -74,6 +75,7 @@ class SessionServices:
     upgrading: Upgrading
     compactor: Compactor
     list_updates: ListUpdates
+    text_reviews: TextReviews
 
 
 def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: None) -> SessionServices:
@@ -89,6 +91,7 @@ def wire_sessions(parts: ServerParts, on_ended: OnEnded = lambda session, user: 
     database_agents = _database_agents(parts)
     deletions = _user_deletions(parts, exchanges, service)
     return SessionServices(
+        text_reviews=TextReviews(exchanges.in_scope, parts.modules),
         app_calls=AppCalls(services, exchanges.in_scope, exchanges.launcher, exchanges.attachments),
         attachments=exchanges.attachments,
         background=services.background,

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import httpx
 from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 
 from agentic_backend.app import App, open_app
 from agentic_backend.application import Application, class_path_of
@@ -58,18 +59,20 @@ async def open_application(
     store: str | None = None,
     network: bool = False,
     embeddings: Embeddings | None = None,
+    model: BaseChatModel | None = None,
 ) -> AsyncIterator[OpenedApplication[A]]:
     """An application as a server would serve it, with these settings of its own, until the context ends.
 
     `kind` is its class, at the top of a module. `store` is the URL of a database; None is a new SQLite file. Unless
     `network` is allowed, only this machine can be reached. `embeddings`, such as ScriptedEmbeddings, are the settings'
-    `default` embedding model; without them there is none, so the application's own embedder embeds.
+    `default` embedding model; without them there is none, so the application's own embedder embeds. `model`, such as a
+    ScriptedModel, takes the place of the offline model.
 
     Raises ApplicationProblems if it can't be served so.
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
-        served = served_application(class_path_of(kind), settings or {}, directory, store, embeddings)
+        served = served_application(class_path_of(kind), settings or {}, directory, store, embeddings, model)
         hosts = [] if network else stack.enter_context(blocked_network())
         opened = open_app(served.settings, served.agents, served.models, 0, Drain(), applications=served.applications)
         async with opened as app:

@@ -77,6 +77,7 @@ def served_application(
     directory: Path,
     store: str | None,
     embeddings: Embeddings | None = None,
+    model: BaseChatModel | None = None,
 ) -> ServedCatalog:
     """An application as a server would serve it, with its own agents. Raises ApplicationProblems."""
     entry = {"class_path": class_path, "settings": dict(settings)}
@@ -96,7 +97,7 @@ def served_application(
     if agents.problems:
         raise ApplicationProblems("\n".join(map(str, agents.problems)))
     names = {DEFAULT, *read.models, *(name for agent in agents.served() for name in agent.models)}
-    models = _models(read, names, None, {})
+    models = _models(read, names, model, {})
     if embeddings is not None:
         if not isinstance(embeddings, Embeddings):
             raise TypeError(f"expected embeddings such as ScriptedEmbeddings(), found {embeddings!r}")

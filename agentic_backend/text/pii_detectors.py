@@ -9,13 +9,14 @@ most texts have them.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Literal, get_args
 
 from agentic_backend.text.normal_form import normal_form
-from agentic_backend.text.plain_text import narrow, without_invisible
+from agentic_backend.text.plain_text import UNSPACED, narrow, without_invisible
 from agentic_backend.text.typography import decoded, set_plainly, with_halves_of_marks
 
 PiiType = Literal["email", "credit_card", "iban", "phone", "ip", "mac_address", "url"]
@@ -57,9 +58,28 @@ _URL_TAIL = r"[^\s<>\"{}|\\^`\[\]]"
 _URL = re.compile(
     rf"\b(?:https?://|www\.){_URL_TAIL}++|(?<![\w.@-])(?:[a-z0-9-]++\.)++[a-z]{{2,}}+/{_URL_TAIL}*+", re.IGNORECASE
 )
-_MAC = re.compile(r"(?<![\w:-])[0-9A-F]{2}([:-])(?:[0-9A-F]{2}\1){4}[0-9A-F]{2}(?![\w:-])", re.IGNORECASE)
+# What ends the names of files: of two labels where it ends hosts too, and of any number.
+_CODE_ENDINGS = frozenset({"py", "rs", "md", "sh"})
+_FILE_ENDINGS = frozenset(
+    (
+        "bak bat bib cfg conf cpp cs css csv dll doc docx env exe gif go gz hpp htm html ini ipynb java jpeg jpg js "
+        "json jsx kt lock log lua mdx mjs pdf php png proto rb rst scss sql svg tar tex toml ts tsx txt vue webp xls "
+        "xlsx xml yaml yml"
+    ).split()
+)
+# In pairs; and in fours with dots, as switches print it, with a letter and a digit, as it is no amount and no words.
+_MAC = re.compile(
+    r"(?<![\w:-])[0-9A-F]{2}([:-])(?:[0-9A-F]{2}\1){4}[0-9A-F]{2}(?![\w:-])"
+    r"|(?<![\w.])(?=[0-9.]{0,13}[A-F])(?=[A-F.]{0,13}\d)(?:[0-9A-F]{4}\.){2}[0-9A-F]{4}(?!\w|\.\w)",
+    re.IGNORECASE,
+)
 _IP = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)|(?<![\w:])[0-9A-Fa-f:]{3,39}(?![\w:])")
 _VERSION = re.compile(r"(?:\b(?:v|ver|version|release|build|section|chapter)\.? ?[:=]? ?|\u00a7 ?)\Z", re.IGNORECASE)
+
+# A slice in code, as in `a[1::2]`, and what stands before it.
+_SLICE, _SLICED = re.compile(r"\d{0,9}::\d{0,9}"), re.compile(r"[\w\])]\[[\d:, -]{0,20}\Z")
+# Words of these scripts, and the endings of Korean, stand right beside a value.
+_BESIDE = re.compile(f"[{UNSPACED}\u1100-\u11ff\u3100-\u318f\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f]")
 
 # The end of a line within a number; in a quoted mail the next one begins with `>`.
 _BREAK = r"(?:\r?\n[ \t]{0,16}(?:> {0,2})?)"
@@ -164,10 +184,29 @@ def _found(type_: PiiType, start: int, end: int, typed: str) -> Found:
 
 def _candidates(text: str, types: Collection[PiiType]) -> Iterator[tuple[int, int, int]]:
     """The rank in PII_TYPES, the start and the end of each value."""
+    has_beside = _BESIDE.search(text) is not None
     for rank, type_ in enumerate(PII_TYPES):
         if type_ in types:
-            for start, end in _DETECTORS[type_](text):
+            # A URL may go on in such letters, so they become what it takes.
+            apart = _BESIDE.sub("~" if type_ == "url" else "|", text) if has_beside else text
+            found = list(_DETECTORS[type_](apart))
+            if has_beside and type_ == "email":
+                # One may be of such letters itself.
+                found += _beside(found, _emails(text))
+            for start, end in found:
                 yield rank, start, end
+
+
+def _beside(found: Sequence[Span], others: Iterable[Span]) -> list[Span]:
+    """Those of `others` that overlap none of `found`; both are in order."""
+    left = deque(found)
+    kept: list[Span] = []
+    for start, end in others:
+        while left and left[0][1] <= start:
+            left.popleft()
+        if not left or end <= left[0][0]:
+            kept.append((start, end))
+    return kept
 
 
 def _emails(text: str) -> Iterator[Span]:
@@ -184,10 +223,21 @@ def _urls(text: str) -> Iterator[Span]:
     if "/" not in text and "www." not in text.lower():
         return
     for found in _URL.finditer(text):
+        if _is_file(found.group()):
+            continue
         yield (
             found.start(),
             found.start() + len(found.group().rstrip(".,;:!?)'*_\u00ab\u00bb\u2018\u2019\u201c\u201d\u2026")),
         )
+
+
+def _is_file(found: str) -> bool:
+    """Whether this begins as the path of a file does, such as `foo.py/bar`, and with nothing that makes it a host."""
+    host = found.partition("/")[0].lower()
+    ending = host.rpartition(".")[2]
+    return not host.startswith("www.") and (
+        ending in _FILE_ENDINGS or (ending in _CODE_ENDINGS and host.count(".") == 1)
+    )
 
 
 def _mac_addresses(text: str) -> Iterator[Span]:
@@ -200,7 +250,7 @@ def _ip_addresses(text: str) -> Iterator[Span]:
         if "." in candidate:
             if _is_ip(candidate) and not _VERSION.search(text, max(0, found.start() - 12), found.start()):
                 yield found.span()
-        elif _is_hardly_code(candidate) and _is_ip(candidate):
+        elif _is_hardly_code(candidate) and _is_ip(candidate) and not _is_slice(text, found):
             yield found.span()
 
 
@@ -208,6 +258,11 @@ def _is_hardly_code(candidate: str) -> bool:
     """Whether colons are of an address: in code, two are between names, or behind one."""
     is_name = ":" not in candidate.strip(":") and not candidate.startswith(":")
     return candidate.count(":") > 1 and not is_name and not candidate.replace(":", "").isalpha()
+
+
+def _is_slice(text: str, found: re.Match[str]) -> bool:
+    before = max(0, found.start() - 24), found.start()
+    return _SLICE.fullmatch(found.group()) is not None and _SLICED.search(text, *before) is not None
 
 
 def _is_ip(candidate: str) -> bool:

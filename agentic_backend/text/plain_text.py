@@ -10,6 +10,9 @@ from typing import Self
 
 from agentic_backend.text.invisible_characters import IGNORABLE
 
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+"""In brackets of a pattern, the letters of scripts without spaces between words: Thai to Myanmar, Khmer, kana, Han."""
+
 # The letters, digits and signs of ASCII in their full width, and the dot of Chinese and Japanese.
 _WIDE: dict[int, int | str | None] = {**{0xFEE0 + code: code for code in range(0x21, 0x7F)}, 0x3002: ".", 0xFF61: "."}
 _HAS_WIDE = re.compile("[\u3002\uff01-\uff5e\uff61]")

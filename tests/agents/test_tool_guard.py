@@ -280,7 +280,7 @@ async def test_the_modules_see_what_a_tool_returns_before_the_model() -> None:
     model = ScriptedModel(call("look"), "done")
     graph = create_agent(model, tools=[ran.tool("look")])
 
-    async def marked(name: str, text: str) -> str:
+    async def marked(name: str, names: Sequence[str], text: str) -> str:
         return f"[{name}: {text}]"
 
     guard_tools(graph)

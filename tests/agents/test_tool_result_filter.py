@@ -69,7 +69,7 @@ def graph_of(tools: Sequence[BaseTool]) -> CompiledGraph:
 
 
 def context() -> RuntimeContext:
-    async def masked(name: str, text: str) -> str:
+    async def masked(name: str, names: Sequence[str], text: str) -> str:
         # As a module that asks another service.
         await asyncio.sleep(0)
         return text.replace("secret", f"[{name}]")
@@ -134,7 +134,7 @@ def showing() -> tuple[str, dict[str, Any]]:
 async def shown_as(look: Callable[[str], str]) -> list[Any]:
     """The parts, as modules that look so leave them."""
 
-    async def looked(name: str, text: str) -> str:
+    async def looked(name: str, names: Sequence[str], text: str) -> str:
         return look(text)
 
     run = context()
@@ -167,13 +167,13 @@ async def test_nothing_is_shown_beside_a_result_of_which_a_text_is_blocked(block
     assert parts == [WITHHELD]
 
 
-async def beside(*parts: Any) -> tuple[list[Any], int]:
+async def beside(*parts: Any, word: str = "secret") -> tuple[list[Any], int]:
     """What is left of these parts by a module that masks a word, and how often it has looked at them."""
     looks: list[str] = []
 
-    async def masked(name: str, text: str) -> str:
+    async def masked(name: str, names: Sequence[str], text: str) -> str:
         looks.append(text)
-        return text.replace("secret", "***")
+        return text.replace(word, "***")
 
     @tool(response_format="content_and_artifact")
     def shows() -> tuple[str, dict[str, Any]]:
@@ -188,6 +188,14 @@ async def beside(*parts: Any) -> tuple[list[Any], int]:
 
 def custom(**data: Any) -> dict[str, Any]:
     return {"type": "custom", "kind": "a:b", "text": "b", "data": data}
+
+
+async def test_a_long_number_counts_as_a_text_and_a_short_one_does_not() -> None:
+    data = {"card": 4111111111111111, "rows": [4111, 2.5, True], "other": 1700000000000}
+    [part], _ = await beside(custom(**data), word="4111111111111111")
+    assert part["data"] == {**data, "card": "***"}
+    [part], _ = await beside(custom(**data), word="4111\n")
+    assert part["data"] == data
 
 
 async def test_what_nobody_objects_to_is_looked_at_once() -> None:

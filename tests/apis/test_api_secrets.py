@@ -96,6 +96,17 @@ async def test_a_token_does_not_come_back(tmp_path: Path, answer: bytes) -> None
     assert ENCODED[4:-8] not in said
 
 
+@pytest.mark.parametrize("written", [str, json.dumps], ids=["text", "JSON"])
+@pytest.mark.parametrize("end", ["\n", "\r\n  "], ids=["LF", "CRLF"])
+async def test_a_token_in_base64_of_several_lines_does_not_come_back(tmp_path: Path, written: Any, end: str) -> None:
+    lines = base64.encodebytes(b"x" * 50 + TOKEN.encode() + b"y" * 90).decode().splitlines()
+    assert not any(TOKEN.encode() in base64.b64decode(line) for line in lines), "it goes over the end of a line"
+    said = await told(tmp_path, response(written(end.join(lines) + end + "and more"), kind="text/plain"))
+    whole = re.sub(r"\\[rn]|\s", "", said.partition("and more")[0]).strip('"')
+    assert TOKEN.encode() not in base64.b64decode(whole + "==", validate=False)
+    assert "and more" in said and lines[0][:60] in said
+
+
 async def test_a_token_that_the_cut_divides_does_not_come_back(tmp_path: Path) -> None:
     for before in range(940, 1_001, 7):
         said = await told(

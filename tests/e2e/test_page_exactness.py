@@ -230,6 +230,30 @@ async def test_a_browser_that_rounds_numbers_approves_none_that_it_may_have_roun
         assert runs(notes) == []
 
 
+ASKED_TO_APPROVE = """async (number) => {
+  const { approved } = await import("/static/panels/approved.js");
+  const { ApiError } = await import("/static/api.js");
+  const { parseExactly } = await import("/static/client/exact-json.js");
+  const asked = [];
+  const approval = { asked_by: "app", title: "Pay", data: parseExactly(`{"sum": ${number}}`), sha256: "0".repeat(64) };
+  const call = async ({ approved }) => {
+    if (!approved) throw new ApiError({ status: 409, approval });
+    return "ran";
+  };
+  const confirm = async ({ text }) => asked.push(text);
+  return approved(call, { begun: async () => {}, confirm }).catch((error) => error.message + asked.join());
+}"""
+
+
+async def test_nor_is_one_approved_for_an_application(browser: Browser, shared_server: RunningServer) -> None:
+    async with chat_page(browser, shared_server.address) as page:
+        await page.tab.add_init_script(WITHOUT_RAW_JSON)
+        await page.tab.reload()
+        assert await page.tab.evaluate(ASKED_TO_APPROVE, "7") == "ran"
+        refused = "This browser can't show the numbers to approve of."
+        assert await page.tab.evaluate(ASKED_TO_APPROVE, str(2**53 + 1)) == refused
+
+
 COPIED = """async (text) => {
   const { jsonCopy, parseExactly } = await import("/static/client/exact-json.js");
   return JSON.stringify(jsonCopy(parseExactly(text)));

@@ -136,6 +136,7 @@ async def test_in_place_of_the_conversation_it_has_its_room_until_it_is_closed(p
     await opened(page)
     await page.by("close-panel").click()
     await expect(page.by("panel-menu")).to_be_focused()
+    await expect(page.by("close-panel")).to_have_count(0)
 
 
 async def test_a_part_is_shown_by_its_panel(page: ChatPage) -> None:
@@ -186,6 +187,32 @@ DECIDE = """(async () => {
   }));
   return request('agentic/decide', { decisions });
 })()"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "answer", "shown"),
+    [
+        ("transfer", "yes", ("Shall I do it?", "Transfer $500 to Bob", '"iban": "DE02"', 'Answer: "yes"')),
+        ("size", "l", ("Which size?", "Answer: Large")),
+    ],
+)
+async def test_a_person_sees_what_it_answers_and_to_what(
+    page: ChatPage, agent: str, answer: str, shown: tuple[str, ...]
+) -> None:
+    frame = await opened(page)
+    await asked(frame, "agentic/follow")
+    await page.choose_agent(agent)
+    await page.ask("go")
+    await until(frame, f"heard.some(({{ params }}) => params.type === 'awaiting_human' && '{agent}')")
+    payload = "heard.findLast(({ params }) => params.type === 'awaiting_human').params.payload"
+    given = f"{{ interrupt_id: {payload}.requests[0].interrupt_id, action: 'answer', answer: '{answer}' }}"
+    deciding = asyncio.create_task(acted(page, frame, f"request('agentic/decide', {{ decisions: [{given}] }})"))
+    dialog = page.by("confirm-dialog")
+    for words in shown:
+        await expect(dialog).to_contain_text(words)
+    await page.by("confirm").click()
+    assert (await deciding)["result"] == {}
+    await page.ended()
 
 
 async def test_a_person_sees_what_it_decides_before_it_counts(page: ChatPage) -> None:

@@ -302,6 +302,36 @@ async def test_a_tool_that_a_neighbour_renames_still_waits_for_a_person(tmp_path
     assert request["name"] == "crm_drop"
 
 
+LIMITED = "Tool call limit exceeded"
+
+
+@pytest.mark.parametrize(("named", "is_limited"), [("crm/drop", True), ("crm_drop", True), ("other/drop", False)])
+async def test_a_limit_of_middleware_stays_with_a_tool_that_a_neighbour_renames(
+    tmp_path: Path, named: str, is_limited: bool
+) -> None:
+    offered = raw_server([{"name": "drop"}], result={"content": [{"type": "text", "text": "dropped"}]})
+    limit = {"name": "ToolCallLimitMiddleware", "args": {"tool_name": named, "run_limit": 0}}
+    uses = {"tuning": {"mcp_servers": [{"id": "crm"}, {"id": "other"}]}}
+    settings = {"mcp_servers": {"crm": offered, "other": offered}}
+    agents = [{"id": "clerk", "middleware": [limit], **uses}]
+    async with running_server(tmp_path, agents=agents, settings=settings) as server, chat(server.address) as client:
+        events = await client.ask("call crm_drop()", agent_id="clerk")
+    results = [part["content"] for message in events[-1]["messages"] for part in message["parts"] if "content" in part]
+    assert (LIMITED in str(results)) == is_limited, results
+
+
+async def test_a_limit_of_a_tool_that_two_servers_have_is_undecided(tmp_path: Path) -> None:
+    offered = raw_server([{"name": "drop"}], result={"content": []})
+    limit = {"name": "ToolCallLimitMiddleware", "args": {"tool_name": "drop", "run_limit": 1}}
+    uses = {"tuning": {"mcp_servers": [{"id": "crm"}, {"id": "other"}]}}
+    settings = {"mcp_servers": {"crm": offered, "other": offered}}
+    agents = [{"id": "clerk", "middleware": [limit], **uses}]
+    async with running_server(tmp_path, agents=agents, settings=settings) as server, chat(server.address) as client:
+        error = (await client.ask("call crm_drop()", agent_id="clerk"))[-2]
+    assert error["code"] == "agent_unavailable"
+    assert "has 'crm_drop' and 'other_drop'" in error["content"]
+
+
 async def test_a_neighbour_can_not_stand_for_a_tool_that_its_server_no_longer_has(tmp_path: Path) -> None:
     servers = {
         id: raw_server([{"name": name}], result={"content": []}) for id, name in (("crm", "go"), ("other", "crm/drop"))

@@ -144,7 +144,7 @@ async def test_what_is_no_json_is_shown_in_its_json_form(client: ChatClient) -> 
         },
         "big": str(2**63),
         "none": None,
-        "float": None,
+        "float": "NaN",
         "3": True,
     }
 

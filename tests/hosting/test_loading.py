@@ -168,6 +168,7 @@ WRONG = Wrong(None)
                 "/agentic/x",
                 "/apps/other",
                 "/api/chat",
+                "/api/chat/{a}",
                 "/api/{a}",
                 "/{a}",
                 "/{a}/b",

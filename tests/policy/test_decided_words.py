@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.policy.hooks.decided_words import texts_of, with_texts
+from agentic_backend.policy.hooks.decided_words import keys_of, texts_of, with_texts
 from agentic_backend.protocol.messages import utc_now
 from agentic_backend.stores.records import HumanDecision
 
@@ -20,7 +20,8 @@ FORM = {"name": "Ann", "age": 7, "old": False, "none": None, "tags": ["a", " ", 
     ("made", "texts"),
     [
         (decision("answer", answer="left"), ["left"]),
-        (decision("answer", answer=FORM), ["Ann", "a", "b", "c"]),
+        (decision("answer", answer=FORM), ["Ann", "7", "a", "b", "c"]),
+        (decision("answer", answer=4111111111111111), ["4111111111111111"]),
         (decision("answer", answer=None), []),
         (decision("answer", answer=True), []),
         (decision("reject", args={"to": "ann"}, message="no"), ["no"]),
@@ -30,6 +31,7 @@ FORM = {"name": "Ann", "age": 7, "old": False, "none": None, "tags": ["a", " ", 
         (decision("edit", args={"to": "ann", "body": "hi"}, edited_args={"to": "bob", "body": "hi"}), ["bob"]),
         (decision("edit", args={"to": ["ann"]}, edited_args={"to": ["ann", "bob"], "cc": "ann"}), ["bob", "ann"]),
         (decision("edit", args={"to": "ann"}, edited_args={"to": ["ann"]}), ["ann"]),
+        (decision("edit", args={"n": 1, "m": 2, "b": 1}, edited_args={"n": 1, "m": 3.5, "b": True}), ["3.5"]),
         (decision("edit", args={"to": ["ann", "bob"]}, edited_args={"to": ["bob", "ann"]}), ["bob", "ann"]),
     ],
 )
@@ -39,9 +41,9 @@ def test_a_persons_texts(made: HumanDecision, texts: list[str]) -> None:
 
 
 def test_other_texts_stand_where_the_persons_stood() -> None:
-    made = with_texts(decision("answer", answer=FORM), ["1", "2", "3", "4"], ["5", "2", "3", "4"])
+    made = with_texts(decision("answer", answer=FORM), ["1", "7", "2", "3", "4"], ["5", "x", "2", "3", "4"])
     assert made.answer == {**FORM, "name": "1", "tags": ["2", " ", ["3"]], "more": {"note": "4", "": ""}}
-    assert made.given.answer == {**made.answer, "name": "5"}
+    assert made.given.answer == {**made.answer, "name": "5", "age": "x"}
     assert (made.words, made.given.for_model) == (made.answer, None)
 
 
@@ -50,3 +52,10 @@ def test_an_edit_keeps_what_was_shown() -> None:
     made = with_texts(edit, ["my ***"], ["my ***"])
     assert (made.args, made.edited_args) == (edit.args, {"to": "ann", "body": "my ***"})
     assert made.given is made
+
+
+def test_a_persons_keys_are_those_that_nobody_has_shown_or_named() -> None:
+    edit = decision("edit", args={"to": {"ann": 1}}, edited_args={"to": {"ann": 1, "bob": [{"eve": 2, "due": 3}]}})
+    schema = {"properties": {"to": {"properties": {"due": {}}}}}
+    assert keys_of(edit, schema) == ["bob", "eve"]
+    assert keys_of(decision("answer", answer="left"), schema) == []

@@ -147,7 +147,8 @@ async def test_blocked_words_are_refused_and_the_exchange_waits_on(
         assert refused.value.content == "That is not said here."
         assert await waiting.still_waits() and not SENT and not ANSWERED
         [audit] = await audits(sessions)
-        assert (audit.original, audit.action, audit.point) == ("my secret", "blocked", "chat:before_ai")
+        said = "1\nmy secret\na\nb" if what == "form" else "my secret"
+        assert (audit.original, audit.action, audit.point) == (said, "blocked", "chat:before_ai")
         assert (audit.exchange_id, audit.module, audit.patterns) == (waiting.log.exchange_id, "acting", ["w"])
         events = await (waiting.answer("left") if asks else waiting.decide({"action": "approve"}))
         check_exchange(events)
@@ -168,6 +169,34 @@ async def test_one_blocked_text_refuses_all_decisions_of_its_frame(serve: Serve,
         assert await waiting.still_waits() and not ANSWERED
         assert looks() == ["left\nmy secret"], "all texts of a frame are one message"
         assert [audit.original for audit in await audits(sessions)] == ["left\nmy secret"]
+
+
+CARD = 4111111111111111
+CARD_FORMS = [CARD, {"a": [CARD]}, {str(CARD): ""}, {"": {str(CARD): None}}, [float(CARD)]]
+
+
+@pytest.mark.parametrize("answer", CARD_FORMS, ids=str)
+@further_on_mongodb("mongodb")
+async def test_a_number_or_a_key_hides_nothing_from_modules(serve: Serve, tmp_path: Path, answer: Any) -> None:
+    async with serve({"asking": asking()}, modules=specs(tmp_path, pii("block"))) as sessions:
+        waiting = await Waiting.of(sessions)
+        with pytest.raises(Blocked):
+            await waiting.answer(answer)
+        assert await waiting.still_waits()
+        await waiting.answer({"card": 12})
+        assert ANSWERED == [{"card": 12}]
+
+
+@further_on_mongodb("mongodb")
+async def test_a_number_is_replaced_and_a_key_refused(serve: Serve, tmp_path: Path) -> None:
+    async with serve({"asking": asking()}, modules=specs(tmp_path, pii("redact"))) as sessions:
+        waiting = await Waiting.of(sessions)
+        with pytest.raises(BadFrame) as refused:
+            await waiting.answer({str(CARD): 1})
+        assert "a key that was made up" in refused.value.content
+        assert await waiting.still_waits()
+        await waiting.answer({"card": CARD, "sum": 1.5})
+        assert ANSWERED == [{"card": "[REDACTED_CREDIT_CARD]", "sum": 1.5}]
 
 
 @further_on_mongodb("mongodb")
@@ -199,7 +228,7 @@ async def test_edited_arguments_and_reasons_are_given_redacted(serve: Serve, tmp
         assert len(await audits(sessions)) == 1, "what was found in all texts is recorded once"
 
 
-@pytest.mark.parametrize("answers", [("my secret",), ("my secret", {"a": ["b", "the secret"], "secret": 1})])
+@pytest.mark.parametrize("answers", [("my secret",), ("my secret", {"a": ["b", "the secret"], "c": 1})])
 @further_on_mongodb("mongodb")
 async def test_a_text_that_replaces_several_is_put_where_each_belongs(
     serve: Serve, tmp_path: Path, answers: tuple[Any, ...]
@@ -211,7 +240,7 @@ async def test_a_text_that_replaces_several_is_put_where_each_belongs(
         waiting = await Waiting.of(sessions)
         await waiting.answer(*answers)
         kept = [decision.answer for decision in await waiting.kept()]
-    assert kept == ["my ***", {"a": ["b", "the ***"], "secret": 1}][: len(answers)]
+    assert kept == ["my ***", {"a": ["b", "the ***"], "c": 1}][: len(answers)]
 
 
 @further_on_mongodb("mongodb")
@@ -276,8 +305,8 @@ async def test_choices_and_what_says_nothing_pass_no_module(serve: Serve, tmp_pa
     agents = {"choosing": asking(choice), "asking": asking(), "mailing": mailing(LETTER)}
     async with serve(agents, modules=specs(tmp_path, module)) as sessions:
         await (await Waiting.of(sessions)).answer("my secret")
-        await (await Waiting.of(sessions, agent_id="asking")).answer({"secret": [True, 1, None, " "]})
-        assert ANSWERED == ["my secret", {"secret": [True, 1, None, " "]}]
+        await (await Waiting.of(sessions, agent_id="asking")).answer([True, None, " "])
+        assert ANSWERED == ["my secret", [True, None, " "]]
         await (await Waiting.of(sessions, agent_id="mailing")).decide({"action": "approve"})
         assert len(SENT) == 1
     assert looks() == ["hello"] * 2, "only the asks"

@@ -99,8 +99,8 @@ def test_calls_of_a_batch_each_get_a_request_with_the_hash_of_what_is_shown() ->
         interrupt_id="i1",
         call_id="i1:1",
         name="drop",
-        args={"odd": None},
-        args_sha256=sha256('{"odd":null}'),
+        args={"odd": "NaN"},
+        args_sha256=sha256('{"odd":"NaN"}'),
         allowed=[],
     )
 
@@ -123,7 +123,7 @@ def test_a_call_is_named_by_its_own_id_where_a_frame_can_name_it_so() -> None:
 
 @pytest.mark.parametrize(
     ("given", "shown"),
-    [(math.nan, None), (-math.inf, None), (2**63, str(2**63)), (-(2**70), str(-(2**70))), ("\ud800", "\ufffd")],
+    [(math.nan, "NaN"), (-math.inf, "-Infinity"), (2**63, str(2**63)), (-(2**70), str(-(2**70))), ("\ud800", "\ufffd")],
 )
 @pytest.mark.parametrize("args", [lambda one: {"n": one}, lambda one: {"n": [{"m": one}]}])
 def test_what_is_not_shown_as_it_is_can_be_edited_or_rejected_and_not_approved(

@@ -1,6 +1,7 @@
 """Values of any type as JSON, and too large ones cut."""
 
 import json
+import math
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -58,7 +59,8 @@ class Model(BaseModel):
         (Path("/tmp") / "a", "/tmp/a"),
         ({3, 1, 2}, [1, 2, 3]),
         ((1, (2,)), [1, [2]]),
-        (float("inf"), None),
+        (float("inf"), "Infinity"),
+        ({float("nan"): -math.inf, 2**70: 1}, {"NaN": "-Infinity", str(2**70): 1}),
         (-(2**63) - 1, str(-(2**63) - 1)),
         ("\ud800", "\ufffd"),
         (object(), "<object>"),

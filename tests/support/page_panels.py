@@ -7,13 +7,17 @@ from typing import Any
 
 from playwright.async_api import Frame
 
-from support import panel_application
+from support import asking_agents, panel_application
 from support.approval_agents import ENTRIES
 from support.chat_page import ChatPage
 from support.running_server import FAST, RunningServer, running_server
 
 APPLICATION = {"class_path": panel_application.PATH}
-AGENTS = [panel_application.AGENT, *ENTRIES]
+AGENTS = [
+    panel_application.AGENT,
+    *ENTRIES,
+    *(one for one in asking_agents.ENTRIES if one["id"] in ("transfer", "size")),
+]
 
 
 def panels_server(directory: Path) -> AbstractAsyncContextManager[RunningServer]:

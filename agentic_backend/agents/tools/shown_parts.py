@@ -32,6 +32,7 @@ WITHHELD = {"type": "text", "text": "A part of the result has been withheld."}
 # What the contract or an application's declaration names; and a file within an image's address.
 _DECLARED = ("type", "kind")
 _ENCODED = re.compile(r"data:[^,]*;base64,")
+_LONG_NUMBER = 10**8
 _CHANGED_TYPES = ("text", "code", "custom")
 
 
@@ -134,12 +135,19 @@ def _has_texts(key: str, held: Any) -> bool:
     return key not in _DECLARED and not (key == "url" and isinstance(held, str) and _ENCODED.match(held))
 
 
+def _is_long_number(value: Any) -> bool:
+    """Whether this number may be a card's or a phone's; shorter ones, as of a chart, say nothing of anybody."""
+    return isinstance(value, int | float) and abs(value) >= _LONG_NUMBER
+
+
 def _texts_in(value: Any) -> Iterator[str]:
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
             yield one
+        elif _is_long_number(one):
+            yield str(one)
         elif isinstance(one, dict):
             # In their order: what is next to each other is looked at together.
             waiting += [each for key, held in reversed(list(one.items())) for each in (held, key)]
@@ -150,6 +158,10 @@ def _texts_in(value: Any) -> Iterator[str]:
 def _with(value: Any, left: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return left.get(value, value)
+    if _is_long_number(value):
+        text = str(value)
+        # What nobody objects to stays a number.
+        return value if (other := left.get(text, text)) == text else other
     if isinstance(value, dict):
         return {left.get(key, key): _with(each, left) for key, each in value.items()}
     return [_with(each, left) for each in value] if isinstance(value, list) else value

@@ -150,7 +150,7 @@ def _guarded(node: ToolNode, run: Callable[..., Any]) -> Callable[..., Any]:
         result = without_secrets(result, _secrets_of(context), may_tell=bool(telling))
         if context is None or context.filter_tool_result is None or context.loop is None:
             return result
-        filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
+        filtering = asyncio.run_coroutine_threadsafe(_filtered(context, node, call["name"], result), context.loop)
         return filtering.result(_LONGEST_WAIT_S)
 
     return guarded
@@ -168,9 +168,9 @@ def _guarded_async(node: ToolNode, run: Callable[..., Awaitable[Any]]) -> Callab
         if context is None or context.filter_tool_result is None:
             return result
         if context.loop is asyncio.get_running_loop() or context.loop is None:
-            return await _filtered(context, call["name"], result)
+            return await _filtered(context, node, call["name"], result)
         # An author's own event loop, in a thread.
-        filtering = asyncio.run_coroutine_threadsafe(_filtered(context, call["name"], result), context.loop)
+        filtering = asyncio.run_coroutine_threadsafe(_filtered(context, node, call["name"], result), context.loop)
         async with asyncio.timeout(_LONGEST_WAIT_S):
             return await asyncio.wrap_future(filtering)
 
@@ -250,10 +250,11 @@ def _refusal(name: str, lacking: Collection[str]) -> str:
     return f"The user may not use the tool '{name}': it needs the permission {', '.join(lacking)}."
 
 
-async def _filtered(context: RuntimeContext, name: str, result: Any) -> Any:
+async def _filtered(context: RuntimeContext, node: ToolNode, name: str, result: Any) -> Any:
     """`result` with its texts as the modules leave them, and what is shown beside it."""
     assert context.filter_tool_result is not None
-    look = partial(context.filter_tool_result, name)
+    tool = node.tools_by_name.get(name)
+    look = partial(context.filter_tool_result, name, policy_names(name, tool.metadata if tool is not None else None))
     filtered: dict[str, str] = {}
     with_texts(result, lambda _, text: filtered.setdefault(text, text))
     for text in filtered:

@@ -5,12 +5,11 @@ The middleware retrieves once for each question, before the first call of the ag
 answer before it is stored: citations of what was not found are removed, and the judge says what the passages do not.
 """
 
-import asyncio
 import json
-import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -21,7 +20,6 @@ from pydantic import Field
 from agentic_backend.application import (
     CONTINUE,
     ApplicationSettings,
-    ApplicationUnavailable,
     HookContext,
     HookResult,
     LinkPart,
@@ -32,40 +30,30 @@ from agentic_backend.application import (
 )
 from agentic_backend.applications.retrieval.judging.citations import check_citations
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
-from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
 from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
-from agentic_backend.applications.retrieval.passages import Packed, Passage, packed, prompt_of
+from agentic_backend.applications.retrieval.passages import Passage, packed
+from agentic_backend.applications.retrieval.pipeline import (
+    NOTHING_FOUND,
+    RULES,
+    TOOL,
+    Answering,
+    Checked,
+    JudgeMode,
+    Mode,
+    check,
+    query_of,
+    retrieve,
+    reviewed,
+    told_of,
+)
 from agentic_backend.applications.retrieval.records import Turn
-from agentic_backend.applications.retrieval.retriever import Retrieved
 from agentic_backend.applications.retrieval.shelves import Place
 from agentic_backend.applications.retrieval.turns import places_of
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
 
-log = logging.getLogger(__name__)
-
-Mode = Literal["corpus_only", "hybrid", "general_only"]
-
-_CITE = (
-    "Where a sentence rests on a passage, name its number behind it, such as [1] or [2][3]. Write no links. Numbers in "
-    "earlier answers are those of other passages."
-)
-_RULES: dict[Mode, str] = {
-    "corpus_only": f"Answer from these passages alone. If they do not say it, say that the documents do not. {_CITE}",
-    "hybrid": f"Answer from these passages where they say something of it, and say where you do not. {_CITE}",
-    "general_only": "",
-}
-_NOTHING_FOUND = "I find nothing about this in the documents."
-_NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
-_WITHHELD = "The answer is withheld, as the documents do not support it."
-_JUDGE_S = 3.0
-"""Less than a hook may take."""
-_TOOL, _NO_NAME = "documents", "…"
 _MOST_TURNS = 2_000
-_LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
-# Of what is kept of a turn, which is one record.
-_MOST_SENTENCES, _MOST_HEADINGS, _LONGEST_HEADING = 1_000, 8, 200
 
 
 class DocumentTuning(ApplicationSettings):
@@ -78,22 +66,8 @@ class DocumentTuning(ApplicationSettings):
     """How many the model is given at most."""
     context_tokens: int = Field(4_000, ge=100, le=20_000)
     """How many tokens they have together, at about four characters each."""
-    judge: Literal["off", "tell", "withhold"] = "tell"
+    judge: JudgeMode = "tell"
     judge_threshold: float = Field(THRESHOLD, ge=0, le=1)
-
-
-@dataclass(slots=True)
-class Answering:
-    """One question that is being answered."""
-
-    query: str
-    mode: Mode
-    tuning: DocumentTuning
-    retrieved: Retrieved = field(default_factory=Retrieved)
-    packed: Packed = field(default_factory=lambda: Packed(()))
-    judgement: Judgement | None = None
-    removed: int = 0
-    """Citations and links that were removed from the answer."""
 
 
 class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
@@ -111,10 +85,9 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         if not answering.packed.passages:
             if answering.mode == "corpus_only":
-                return ModelResponse(result=[AIMessage(_NOTHING_FOUND)])
+                return ModelResponse(result=[AIMessage(NOTHING_FOUND)])
             return await handler(request)
-        section = prompt_of(answering.packed.by_number, _RULES[answering.mode])
-        prompt = "\n\n".join(filter(None, [request.system_prompt, section]))
+        prompt = "\n\n".join(filter(None, [request.system_prompt, answering.section]))
         response = await handler(request.override(system_message=SystemMessage(prompt)))
         self._cite(response, answering)
         return response
@@ -124,34 +97,35 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         context = current_context()
         tuning: DocumentTuning = self._application.tuning_of(context.agent_id)
         mode = _mode_of(context.client, tuning)
-        query = query_of(messages)
+        query = query_of([str(message.text) for message in messages if isinstance(message, HumanMessage)])
         if mode == "general_only" or not query:
             return None
         key = (context.exchange_id, context.agent_id)
         answering = self._answering.get(key)
         if answering is None or answering.query != query:
-            answering = await self._retrieved(Answering(query, mode, tuning))
+            answering = Answering(query, mode, tuning.judge, tuning.judge_threshold)
+            await self._retrieve(answering, tuning)
             self._answering[key] = answering
             while len(self._answering) > _MOST_TURNS:
                 self._answering.popitem(last=False)
         return answering
 
-    async def _retrieved(self, answering: Answering) -> Answering:
+    async def _retrieve(self, answering: Answering, tuning: DocumentTuning) -> None:
         context, application = current_context(), self._application
-        user, tuning = application.user_of_run(), answering.tuning
-        collections = await application.asked_collections(user, context.session_id, tuning)
+        user = application.user_of_run()
+        collections = await application.asked_collections(user, context.session_id, tuning.collections)
         if not collections and answering.mode == "hybrid":
-            return answering
-        retrieved = await application.retriever.retrieve(user, answering.query, collections)
-        ways = retrieved.ways.values()
-        if ways and all(way.failed for way in ways) and answering.mode == "corpus_only":
-            raise ApplicationUnavailable("The documents can't be searched at the moment.")
+            return
+        await retrieve(application, user, answering, collections)
+        found = answering.retrieved.passages
         # What does not fit is not kept as long as the question is.
-        answering.retrieved = replace(retrieved, passages=())
-        fitting = packed(retrieved.passages, most=tuning.passages, most_tokens=tuning.context_tokens)
-        answering.packed = replace(fitting, passages=await _reviewed(fitting.passages))
-        get_stream_writer()({"retrieval": _told_of(answering)})
-        return answering
+        answering.retrieved = replace(answering.retrieved, passages=())
+        fitting = packed(found, most=tuning.passages, most_tokens=tuning.context_tokens)
+        review = context.filter_tool_result
+        if review is not None:
+            fitting = replace(fitting, passages=await reviewed(fitting.passages, partial(review, TOOL, [TOOL])))
+        answering.packed = fitting
+        get_stream_writer()({"retrieval": told_of(answering)})
 
     def _cite(self, response: ModelResponse[Any], answering: Answering) -> None:
         """Show what the answer cites, as its sources."""
@@ -171,31 +145,22 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         if response.is_title:
             # It rests on the question.
             return CONTINUE
-        passages = answering.packed.by_number
-        sources = {number: passage.text for number, passage in passages.items()}
-        checked = check_citations(response.text, sources, [*sources.values(), answering.query])
-        answering.removed = checked.unknown + checked.links
+        checked = await check(answering, response.text)
+        self._measure(answering, checked)
+        await self._keep(context, answering)
+        if checked.is_withheld:
+            return blocked("not supported by the documents", checked.text)
+        if checked.text == response.text:
+            return CONTINUE
+        return HookResult(modifications=Modifications(response=checked.text))
+
+    def _measure(self, answering: Answering, checked: Checked) -> None:
         if answering.removed:
             self._application.measure(REMOVED, answering.removed)
-        tuning, text = answering.tuning, checked.text
-        if tuning.judge != "off":
-            answering.judgement = await _judged(text, sources, tuning.judge_threshold)
-        await self._keep(context, answering)
-        if answering.judgement is None and tuning.judge == "withhold":
-            # Nobody knows whether the documents support it.
-            return blocked("not judged", _WITHHELD)
         if answering.judgement is not None:
-            is_supported = answering.judgement.score >= tuning.judge_threshold
-            is_withheld = not is_supported and tuning.judge == "withhold"
-            outcome = "supported" if is_supported else "withheld" if is_withheld else "unsupported"
+            is_supported = answering.judgement.score >= answering.judge_threshold
+            outcome = "supported" if is_supported else "withheld" if checked.is_withheld else "unsupported"
             self._application.measure(JUDGED, outcome=outcome)
-            if is_withheld:
-                return blocked("not supported by the documents", _WITHHELD)
-            if not is_supported:
-                text = f"{text}\n\n*{_NOT_SUPPORTED}*"
-        if text == response.text:
-            return CONTINUE
-        return HookResult(modifications=Modifications(response=text))
 
     async def _keep(self, context: HookContext, answering: Answering) -> None:
         """Store what was done for the answer, for the conversation's panel."""
@@ -203,64 +168,17 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
             return
         current = context.conversation.current
         exchange_id = current.exchange_id if current is not None else ""
-        told = json.dumps(_told_of(answering, whole=True))
+        told = json.dumps(told_of(answering, whole=True))
         passages = tuple(places_of(answering.packed.by_number))
         turn = Turn(exchange_id=exchange_id, query=answering.query, told=told, passages=passages)
         await self._application.turns.keep(Place(context.user.id, context.session.id), turn)
-
-
-def query_of(messages: Sequence[AnyMessage]) -> str:
-    """What is looked for: the last message of the person, below the beginnings of those before it."""
-    said = [str(message.text) for message in messages if isinstance(message, HumanMessage)]
-    if not said:
-        return ""
-    earlier = [text[:_LONGEST_EARLIER] for text in said[-1 - _EARLIER : -1]]
-    return "\n".join([*earlier, said[-1][:_LONGEST_QUERY]]).strip()
 
 
 def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:
     """The client may ask with another mode than the agent has: `runtime_context: {"retrieval": {"mode": …}}`."""
     asked = client.get("retrieval") if isinstance(client, dict) else None
     mode = asked.get("mode") if isinstance(asked, dict) else None
-    return mode if mode in _RULES else tuning.mode
-
-
-async def _reviewed(passages: Sequence[Passage]) -> list[Passage]:
-    """The passages as policy modules leave them, which see each text, and all names and headings in lines, as results of
-    a tool called `documents`.
-    """
-    review = current_context().filter_tool_result
-    if review is None:
-        return list(passages)
-    heads = [[" ".join(line.split()) for line in (each.name, *each.path)] for each in passages]
-    lines = "\n".join(dict.fromkeys(line for head in heads for line in head))
-    # A module may also put something around them.
-    left = set((await review(_TOOL, lines)).split("\n")) if lines else set()
-    reviewed = []
-    for each, (name, *path) in zip(passages, heads, strict=True):
-        text = await review(_TOOL, each.text)
-        reviewed.append(
-            replace(
-                each,
-                name=name if name in left else _NO_NAME,
-                path=tuple(heading for heading in path if heading in left),
-                text=text,
-                # What a module has taken out is not shown as what was stored.
-                numbers=each.numbers if each.text in text else (),
-            )
-        )
-    return reviewed
-
-
-async def _judged(text: str, sources: Mapping[int, str], threshold: float) -> Judgement | None:
-    """None if the judge fails or takes too long."""
-    try:
-        async with asyncio.timeout(_JUDGE_S):
-            return await asyncio.to_thread(judge, text, sources, threshold=threshold)
-    except Exception as error:
-        # Whatever it is, citations and links of the answer are checked.
-        log.warning("answer not judged", extra={"error": type(error).__name__})
-        return None
+    return mode if mode in RULES else tuning.mode
 
 
 def _source(number: int, passage: Passage) -> LinkPart:
@@ -272,39 +190,3 @@ def _source(number: int, passage: Passage) -> LinkPart:
         file_name=passage.name[:300],
         document_uid=passage.document,
     )
-
-
-def _told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
-    """What was done, as JSON; `whole` with what the judge says."""
-    ways = {
-        name: {"found": way.found, "took_ms": way.took_ms, **({"failed": way.failed} if way.failed else {})}
-        for name, way in answering.retrieved.ways.items()
-    }
-    told: dict[str, Any] = {
-        "mode": answering.mode,
-        "language": answering.retrieved.language,
-        "ways": ways,
-        "passages": [_passage(number, each) for number, each in answering.packed.by_number.items()],
-        "left_out": answering.packed.left_out,
-        "tokens": answering.packed.tokens,
-    }
-    if whole and answering.judgement is not None:
-        judged = answering.judgement.sentences[:_MOST_SENTENCES]
-        sentences = [[one.start, one.end, one.score, one.reason] for one in judged]
-        told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
-    return told
-
-
-def _passage(number: int, passage: Passage) -> dict[str, Any]:
-    return {
-        "number": number,
-        "document": passage.document,
-        "name": passage.name,
-        "collection": passage.collection,
-        "path": [heading[:_LONGEST_HEADING] for heading in passage.path[:_MOST_HEADINGS]],
-        "page": passage.page,
-        "start": passage.start,
-        "end": passage.end,
-        "score": round(passage.score, 5),
-        "ranks": dict(passage.ranks),
-    }

@@ -5,13 +5,12 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from langchain.agents.middleware import AgentMiddleware
 
 from agentic_backend.application import (
     Application,
-    ApplicationSettings,
     BadFrame,
     Call,
     Chore,
@@ -37,6 +36,9 @@ from agentic_backend.applications.retrieval.library import Library, StoredCollec
 from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached
 from agentic_backend.applications.retrieval.retriever import Retriever
+from agentic_backend.applications.retrieval.runs.door import RunsDoor
+from agentic_backend.applications.retrieval.runs.profiles import RunSettings
+from agentic_backend.applications.retrieval.runs.records import RUN_KINDS
 from agentic_backend.applications.retrieval.shelves import Place
 from agentic_backend.applications.retrieval.turns import Turns
 from agentic_backend.applications.retrieval.views import (
@@ -70,10 +72,10 @@ class Retrieval(Application):
     version = "0.1.0"
     Tuning = DocumentTuning
     catalog = "agents_catalog.yaml"
-    records: ClassVar[Sequence[Kind[Any]]] = KINDS
+    records: ClassVar[Sequence[Kind[Any]]] = (*KINDS, *RUN_KINDS)
     metrics = METRICS
 
-    class Settings(ApplicationSettings):
+    class Settings(RunSettings):
         embeddings: bool = True
         """Whether documents are embedded, by a model beside the server, if what it needs is installed."""
 
@@ -87,6 +89,7 @@ class Retrieval(Application):
         self.ingestion = Ingestion(self, self.library, self.documents, model)
         self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
+        self._runs = RunsDoor(self, settings)
         self._ingesting: asyncio.Task[None] | None = None
 
     def workers(self) -> Sequence[Worker]:
@@ -142,6 +145,7 @@ class Retrieval(Application):
             Call("PUT", "/sessions/{session}/collections", self.attach, errors=[SessionNotFound, NotFound]),
             Call("GET", "/sessions/{session}/collections", self.list_attached, errors=[SessionNotFound]),
             Call("GET", "/sessions/{session}/turn", self.get_turn, errors=[SessionNotFound, NotFound]),
+            *(self._runs.calls() if self.settings.runs else ()),
         ]
 
     async def start(self) -> None:
@@ -150,6 +154,7 @@ class Retrieval(Application):
         await self.ingestion.find_work()
 
     async def aclose(self) -> None:
+        await self._runs.aclose()
         if self._ingesting is not None:
             self._ingesting.cancel()
             with suppress(asyncio.CancelledError):
@@ -270,16 +275,15 @@ class Retrieval(Application):
         return TurnView(exchange_id=turn.exchange_id, query=turn.query, told=json.dumps(told))
 
     async def asked_collections(
-        self, user: User, session_id: str | None, tuning: DocumentTuning
+        self, user: User, session_id: str | None, named: Literal["all"] | Sequence[str]
     ) -> list[StoredCollection]:
-        """Those that an agent asks for this user: those that its entry names, and those of the conversation."""
+        """Those that are asked for this user: `named` by title or id, as an entry says, and the conversation's."""
         attached = [] if session_id is None else await self._of_conversation(user, session_id)
-        if not tuning.collections:
+        if not named:
             return attached
         readable = await self.library.readable(user)
-        if tuning.collections != "all":
-            named = set(tuning.collections)
-            readable = [each for each in readable if {each.key, each.value.title} & named]
+        if named != "all":
+            readable = [each for each in readable if {each.key, each.value.title} & set(named)]
         return list({each.key: each for each in (*readable, *attached)}.values())
 
     async def ingest(self, directory: Path, *, collection: str, user: str) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from agentic_backend.applications.retrieval.shelves import Place
 
-_TAG = re.compile(r"<(?=/?\s*passage)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=/?\s*(?:passage|turn|summary)\b)", re.IGNORECASE)
 _HARMLESS = "\u2039"
 """In the place of `<` in what would look like a tag."""
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 _GAP = 2
 """Characters between what follows each other, such as an empty line."""
 
@@ -44,7 +44,7 @@ class Passage:
 
     @property
     def tokens(self) -> int:
-        return len(self.text) // _CHARACTERS_PER_TOKEN + 1
+        return tokens_of(self.text)
 
     @property
     def span_text(self) -> str:
@@ -128,8 +128,18 @@ def prompt_of(passages: Mapping[int, Passage], rules: str) -> str:
     for number, passage in passages.items():
         marks = {"document": passage.name, "heading": " > ".join(passage.path), "page": passage.page}
         head = "".join(f' {name}="{_attribute(str(value))}"' for name, value in marks.items() if value)
-        told.append(f'<passage number="{number}"{head}>\n{_TAG.sub(_HARMLESS, passage.text)}\n</passage>')
+        told.append(f'<passage number="{number}"{head}>\n{harmless(passage.text)}\n</passage>')
     return "\n\n".join([*told, rules])
+
+
+def harmless(text: str) -> str:
+    """A text in which nothing looks like one of the tags that mark what a prompt is made of."""
+    return _TAG.sub(_HARMLESS, text)
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a model reads a text as."""
+    return len(text) // CHARACTERS_PER_TOKEN + 1
 
 
 def _attribute(text: str) -> str:

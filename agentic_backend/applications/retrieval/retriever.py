@@ -8,7 +8,7 @@ to read, before the question.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.application import Application, Found, User
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _DEPTHS = (40, 200, 200)
 """How many each way finds; more where much of it is no longer there."""
 _MOST_WITHIN = 100
+# What words weigh beside vectors, by the languages of question and document: bench/RAG.md, "Fusion".
+_SAME, _UNKNOWN, _FOREIGN = 1.0, 0.3, 0.001
 WAY_S = 10.0
 """How long a way may take."""
 
@@ -55,6 +57,16 @@ class Retrieved:
     """How many chunks were found, some of which may be gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """In which ways is searched, and how much each counts, where somebody has chosen."""
+
+    ways: Collection[str] = ()
+    """Empty: all that there are."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """1 without one; it multiplies what the languages say."""
+
+
 class Retriever:
     def __init__(self, application: Application, library: Library, documents: Documents, embedder: str | None) -> None:
         self._application = application
@@ -62,13 +74,15 @@ class Retriever:
         self._documents = documents
         self._embedder = embedder
 
-    async def retrieve(self, user: User, query: str, collections: Sequence[StoredCollection]) -> Retrieved:
+    async def retrieve(
+        self, user: User, query: str, collections: Sequence[StoredCollection], chosen: Chosen | None = None
+    ) -> Retrieved:
         """What is found in these collections, as far as the user may read them now. Raises StoreUnavailable."""
         language = language_of(query)
         if not collections or not query.strip():
             return Retrieved(language=language)
         for depth in _DEPTHS:
-            found = await self._retrieved(user, language, query, collections, depth)
+            found = await self._retrieved(user, language, query, collections, depth, chosen or Chosen())
             if len(found.passages) >= min(found.hits, depth // 2):
                 break
             # Much of what is found is of documents that are being replaced: it is looked for deeper, and where they
@@ -77,14 +91,21 @@ class Retriever:
         return found
 
     async def _retrieved(
-        self, user: User, language: str | None, query: str, collections: Sequence[StoredCollection], depth: int
+        self,
+        user: User,
+        language: str | None,
+        query: str,
+        collections: Sequence[StoredCollection],
+        depth: int,
+        chosen: Chosen,
     ) -> Retrieved:
         ways: dict[str, Callable[[], Awaitable[list[Hit]]]] = {
             "words": lambda: self._by_words(query, collections, depth)
         }
         if self._embedder is not None:
             ways["vectors"] = lambda: self._by_vectors(user, query, collections, depth)
-        ended = await asyncio.gather(*(_done(name, way) for name, way in ways.items()))
+        asked = {name: way for name, way in ways.items() if not chosen.ways or name in chosen.ways}
+        ended = await asyncio.gather(*(_done(name, way) for name, way in asked.items()))
         rankings, told = {}, {}
         hits: dict[_Key, Hit] = {}
         for name, found, way in ended:
@@ -93,7 +114,8 @@ class Retriever:
             told[name] = way
             rankings[name] = [_key_of(hit) for hit in found]
             hits.update((_key_of(hit), hit) for hit in found)
-        fused = fuse(rankings, weights_of(language, hits))
+        by_language = weights_of(language, hits, rankings)
+        fused = fuse(rankings, lambda way, key: by_language(way, key) * chosen.weights.get(way, 1.0))
         passages = await self._readable(user, [(one, hits[one.item].record.value) for one in fused], collections)
         return Retrieved(passages, told, language, len(fused))
 
@@ -134,13 +156,17 @@ class Retriever:
         return passages
 
 
-def weights_of(language: str | None, hits: Mapping[_Key, Hit]) -> Callable[[str, _Key], float]:
-    """How much each way counts for a chunk: words of another language say little of it."""
+def weights_of(
+    language: str | None, hits: Mapping[_Key, Hit], rankings: Mapping[str, Sequence[_Key]]
+) -> Callable[[str, _Key], float]:
+    """How much each way counts for a chunk: beside vectors, words of another language say next to nothing of it."""
+    has_vectors = bool(rankings.get("vectors"))
 
     def weight(way: str, key: _Key) -> float:
         spoken = hits[key].record.value.language
-        is_foreign = language is not None and spoken is not None and language != spoken
-        return 0.25 if way == "words" and is_foreign else 1.0
+        if way != "words" or not has_vectors:
+            return 1.0
+        return _FOREIGN if language != spoken else _UNKNOWN if language is None else _SAME
 
     return weight
 

@@ -35,6 +35,13 @@ def means(pattern: str, names: Collection[str]) -> bool:
     return pattern in names or any(fnmatchcase(name, pattern) for name in names)
 
 
+def lacked(granted: Collection[str] | None, needed: Collection[str]) -> list[str]:
+    """Those of the permissions that nothing of what is granted, as patterns, means; None grants everything."""
+    if granted is None:
+        return []
+    return [need for need in needed if not any(fnmatchcase(need, pattern) for pattern in granted)]
+
+
 class PermissionsSettings(Section):
     roles: dict[NonEmpty, Annotated[tuple[Permission, ...], Field(strict=False)]] = Field(
         {},

@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool
 
 from agentic_backend.agents.agent_flow import AgentFlow, CompiledGraph
 from agentic_backend.agents.catalog.named_middleware import Middleware, made, middleware_at
+from agentic_backend.agents.catalog.tools_of_middleware import UndecidableTool, with_final_names
 from agentic_backend.apis.api_runtime import ApiRuntime
 from agentic_backend.errors import AgentUnavailable
 from agentic_backend.experts.configured.required_output import RequiredOutput
@@ -35,7 +36,7 @@ class ConfiguredAgent(AgentFlow):
         self._require_distinct(tools)
         output = self._output()
         middleware = [ToolErrors(), *self.approval_middleware(), self.prompt_middleware()]
-        middleware += [*self.application_middleware(), *self._middleware()]
+        middleware += [*self.application_middleware(), *self._middleware(tools)]
         self._graph = create_agent(
             self.chat_model(),
             tools=tools,
@@ -71,9 +72,14 @@ class ConfiguredAgent(AgentFlow):
             names = ", ".join(twice)
             raise AgentUnavailable(f"The agent '{self.settings.id}' has more than one tool called {names}.")
 
-    def _middleware(self) -> list[Middleware]:
-        uses = self.settings.middleware
-        return [made(middleware_at(use.name), use.args, self.services.models.get) for use in uses]
+    def _middleware(self, tools: Sequence[BaseTool]) -> list[Middleware]:
+        named = [(middleware_at(use.name), use.args) for use in self.settings.middleware]
+        try:
+            return [
+                made(target, with_final_names(target, args, tools), self.services.models.get) for target, args in named
+            ]
+        except UndecidableTool as error:
+            raise AgentUnavailable(f"The agent '{self.settings.id}' {error}") from None
 
     def _output(self) -> dict[str, Any] | None:
         output = self.settings.output

@@ -171,11 +171,14 @@ class ExchangeModules:
         module, result = self._blocked_by
         return [self._audit(module, Point.AFTER_AI, text, result, rank)]
 
-    async def tool_result(self, tool: str, text: str) -> str:
-        """What the agent's model is given of the result of `tool`; a WithheldText if that is blocked. Never raises."""
+    async def tool_result(self, tool: str, names: Sequence[str], text: str) -> str:
+        """What the agent's model is given of the result of `tool`; a WithheldText if that is blocked. Never raises.
+
+        `names` are all by which policy may mean the tool.
+        """
         if not self.has(Point.TOOL_RESULT):
             return text
-        facts = ResponseFacts(text, Channel.TOOL_RESULT, tool)
+        facts = ResponseFacts(text, Channel.TOOL_RESULT, tool, tuple(names))
         reviewed = await self._review(Point.TOOL_RESULT, facts, None, None, None)
         self.record(reviewed.trail)
         return reviewed.text if reviewed.blocked_response is None else WithheldText(reviewed.blocked_response)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from agentic_backend.agents.state.clean_values import clean_value
 from agentic_backend.errors import ApprovalMismatch, ApprovalNotFound, BadFrame
+from agentic_backend.policy.hooks.decided_words import keys_of
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.protocol.frames import Decision, HumanDecisions
 from agentic_backend.protocol.messages import ExchangeStatus
@@ -49,6 +50,12 @@ def is_choice(waiting: ExchangeRecord, decision: HumanDecision) -> bool:
     """Whether the decision takes one of the choices that its request offers."""
     request = _request_of(waiting, decision)
     return decision.action == "answer" and request is not None and bool(request.choices)
+
+
+def made_up_keys(waiting: ExchangeRecord, decision: HumanDecision) -> list[str]:
+    """The keys in what a person has said that its request neither names nor shows."""
+    request = _request_of(waiting, decision)
+    return keys_of(decision, request.response_schema if request is not None else None)
 
 
 def recheck(waiting: ExchangeRecord, decisions: Sequence[HumanDecision]) -> None:

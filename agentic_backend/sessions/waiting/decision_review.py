@@ -17,7 +17,7 @@ from agentic_backend.policy.hooks.exchange_modules import ExchangeModules, Looke
 from agentic_backend.policy.hooks.hook_checks import PARTS
 from agentic_backend.policy.scopes.agents_in_scope import AgentInScope
 from agentic_backend.protocol.parts import Part, TextPart, text_of
-from agentic_backend.sessions.waiting.approvals import is_choice, recheck
+from agentic_backend.sessions.waiting.approvals import is_choice, made_up_keys, recheck
 from agentic_backend.stores.protocol.trail import TrailRecord
 from agentic_backend.stores.records import ExchangePolicy, ExchangeRecord, HumanDecision
 
@@ -44,15 +44,17 @@ class DecisionReview:
     ) -> Decided:
         """What the modules that apply leave of the `decisions`, which are checked.
 
-        Raises Blocked, once that is recorded; BadFrame if the texts are too many, or if what is left of them no longer
-        matches the schema of its request; ExchangeNotFound and StoreUnavailable.
+        Raises Blocked, once that is recorded; BadFrame if the texts are too many, if a key would be replaced,
+        or if what is left no longer matches the schema of its request; ExchangeNotFound and StoreUnavailable.
         """
         unchanged = Decided(waiting, decisions)
         if not self._modules.has(Point.BEFORE_AI):
             return unchanged
         # The ids of choices are the agent's words.
         own = [[] if is_choice(waiting, decision) else texts_of(decision) for decision in decisions]
-        texts = [text for some in own for text in some]
+        said_texts = [text for some in own for text in some]
+        keys = [key for decision in decisions for key in made_up_keys(waiting, decision)]
+        texts = [*said_texts, *keys]
         if not texts:
             return unchanged
         session = await self._store.get_session(waiting.session_id)
@@ -69,6 +71,9 @@ class DecisionReview:
             ids = {"exchange_id": waiting.id, "session_id": waiting.session_id, "user_id": waiting.user_id}
             log.info("decision blocked", extra={**ids, "chat_module": look.blocked_by})
             raise Blocked(look.blocked_response)
+        if keys != said[len(said_texts) :] or keys != for_model[len(said_texts) :]:
+            # What reads the value finds nothing under another key.
+            raise BadFrame("payload: modules would replace a key that was made up; say it in a value")
         left_said, left_for_model = iter(said), iter(for_model)
         looked_at = [
             with_texts(decision, [next(left_said) for _ in some], [next(left_for_model) for _ in some])

@@ -12,7 +12,7 @@ from agentic_backend.agents.models.attached_images import image_block
 from agentic_backend.agents.models.provider_responses import standard_blocks
 from agentic_backend.agents.tools.result_marks import BACKGROUND, FORBIDDEN
 from agentic_backend.agents.tools.unfit_calls import INVALID
-from agentic_backend.exact_json import DEEPEST, depth_of, is_exact
+from agentic_backend.exact_json import DEEPEST, depth_of, shown_number
 from agentic_backend.protocol.messages import Channel, FinishReason, Role, TokenUsage
 from agentic_backend.protocol.parts import (
     ImageUrlPart,
@@ -342,8 +342,8 @@ def agent_of(message: AIMessage) -> dict[str, Any]:
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
     """`value` as JSON that every store and client can read.
 
-    A type that JSON lacks becomes its name, an integer beyond 64 bits its digits. A value that can't be encoded (for
-    example because it contains itself) or is nested too deeply becomes `{"_unreadable": …}`.
+    A type that JSON lacks becomes its name, a number that it lacks its text (`NaN`, all digits). A value
+    that can't be encoded (for example because it contains itself) or is nested too deeply becomes `{"_unreadable": …}`.
     """
     try:
         decoded = orjson.loads(orjson.dumps(_encodable(value), default=_type_name, option=orjson.OPT_NON_STR_KEYS))
@@ -362,7 +362,7 @@ def _encodable(value: Any) -> Any:
         return {_encodable(key): _encodable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_encodable(item) for item in value]
-    return str(value) if isinstance(value, int) and not is_exact(value) else value
+    return shown_number(value) if isinstance(value, int | float) else value
 
 
 def _type_name(value: object) -> str:

@@ -16,7 +16,7 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel, TypeAdapter
 
-from agentic_backend.exact_json import DEEPEST, is_exact
+from agentic_backend.exact_json import DEEPEST, is_exact, shown_number
 from agentic_backend.text.normal_form import clean
 
 UNREADABLE = "_unreadable"
@@ -28,8 +28,8 @@ _DURATION = TypeAdapter(timedelta)
 def json_form(value: Any) -> Any:
     """`value` as JSON that every store and client can read.
 
-    A type without a JSON form becomes its name, an integer beyond 64 bits its digits. A value that contains itself, is
-    nested too deeply or holds too many values becomes `{"_unreadable": …}`.
+    A type without a JSON form becomes its name, a number without one its text (`NaN`, all digits). A
+    value that contains itself, is nested too deeply or holds too many values becomes `{"_unreadable": …}`.
     """
     return _Walk(_MOST_VALUES).whole(value)
 
@@ -138,8 +138,8 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, str):
         return clean(str(value))
     if isinstance(value, float):
-        return float(value) if is_exact(value) else None
-    return value if value is None or is_exact(value) else str(value)
+        return shown_number(float(value))
+    return value if value is None else shown_number(value)
 
 
 def _is_exact_key(key: Any) -> bool:
@@ -171,6 +171,5 @@ def _key(key: Any) -> str:
         key = key.value
     if isinstance(key, str):
         return clean(key)
-    return (
-        orjson.dumps(_scalar(key)).decode() if key is None or isinstance(key, bool | int | float) else clean(str(key))
-    )
+    form = _scalar(key) if key is None or isinstance(key, bool | int | float) else str(key)
+    return clean(form) if isinstance(form, str) else orjson.dumps(form).decode()

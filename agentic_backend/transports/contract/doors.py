@@ -12,6 +12,8 @@ class Door:
     description: str
     subprotocol: str | None = None
     """Of a WebSocket; None if there is none."""
+    own: tuple[str, ...] = ()
+    """All of its paths, where those of applications may begin as they do."""
 
 
 DOORS = (
@@ -23,7 +25,12 @@ DOORS = (
         ("/sessions", "/submissions", "/admin/sessions"),
         "Sessions, and answers as five server-sent events.",
     ),
-    Door("chat-runs", ("/api/chat",), "Runs that a client starts, decides on and resumes by their names."),
+    Door(
+        "chat-runs",
+        ("/api/chat",),
+        "Runs that a client starts, decides on and resumes by their names.",
+        own=("/api/chat", "/api/chat/tool-approval", "/api/chat/resume"),
+    ),
     Door("applications", ("/apps",), "Calls of the applications that the server has loaded."),
     Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),
 )

@@ -1,6 +1,7 @@
 /** Calls for which the person has to approve of something first. */
 
 import { ApiError } from "../api.js";
+import { isExact } from "../client/exact-json.js";
 import { formatJson, visible, visibleLines } from "../format.js";
 import { t } from "../i18n.js";
 import { Refused } from "./frame-host.js";
@@ -22,6 +23,7 @@ export async function approved(call, { begun, confirm }) {
     } catch (error) {
       const isAsked = error instanceof ApiError && error.approval && hashes.length < MOST;
       if (!isAsked || hashes.includes(error.approval.sha256)) throw error;
+      if (!isExact(error.approval.data)) throw new Refused("This browser can't show the numbers to approve of.");
       if (!hashes.length) await begun(BEGUN_MS);
       if (!(await isApproved(error.approval, confirm))) throw new Refused("The person does not approve of it.");
       hashes.push(error.approval.sha256);

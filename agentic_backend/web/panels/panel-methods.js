@@ -135,8 +135,12 @@ function decisionOf(request, { action, message, args, answer }) {
 /** All that counts of a decision, for the person to read. */
 function wordsOf({ request, decision }) {
   if (decision.action === "answer") {
-    const answer = visibleLines(formatJson(decision.answer));
-    return [request.text && visibleLines(request.text), t("Answer: {answer}", { answer })].filter(Boolean).join("\n");
+    const { question = "", value, choices = [] } = request;
+    // What a question is about may stand beside its words.
+    const about = typeof value === "object" && value ? visibleLines(formatJson(value)) : "";
+    const label = choices.find(({ id }) => id === decision.answer)?.label;
+    const answer = visibleLines(label ?? formatJson(decision.answer));
+    return [visibleLines(question), about, t("Answer: {answer}", { answer })].filter(Boolean).join("\n");
   }
   const args = visibleLines(formatJson(decision.args ?? request.args));
   const words = decision.message && visibleLines(decision.message);

@@ -13,7 +13,7 @@ from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, colle
 from support.rest_client import error_of, plain_http
 from support.running_server import FAST, RunningServer, running_server
 
-from agentic_backend.applications.retrieval import answering
+from agentic_backend.applications.retrieval import pipeline
 
 pytestmark = mark.asyncio(loop_scope="module")
 
@@ -165,6 +165,18 @@ async def test_members_of_a_group_ask_what_is_shared_with_it_as_long_as_it_is(se
         assert "28 days" in text_of(await answered(server, "paid leave?", "documents", "ivy"))
 
 
+async def test_the_own_door_answers_beside_the_agents(server: RunningServer) -> None:
+    async with documents(server, "leo") as client:
+        await collection(client, "Terms", flood=FLOOD)
+        asked = {"query": "Is damage by groundwater covered?", "mode": "chat", "session_id": None}
+        run = (await client.post(f"{server.address}/api/run", json=asked)).json()
+        assert "Damage by groundwater is never covered. [1]" in run["answer"]["text"]
+        stream = await client.get(f"{server.address}{run['sse_endpoint']}")
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        events = [line.partition(": ")[2] for line in stream.text.splitlines() if line.startswith("event: ")]
+        assert (events[0], events[-1]) == ("chat_session_created", "run_ended")
+
+
 async def test_nothing_of_a_user_is_left_behind(server: RunningServer) -> None:
     async with documents(server, "kim") as client:
         await collection(client, "Terms", leave=LEAVE)
@@ -203,7 +215,7 @@ async def test_what_can_not_be_judged_is_checked_all_the_same_and_withheld_where
 ) -> None:
     async with documents(server, "ron") as client:
         await collection(client, "Terms", flood=FLOOD)
-    monkeypatch.setattr(answering, "judge", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(pipeline, "judge", lambda *_, **__: 1 / 0)
     told = "echo Groundwater is never covered [1][7]."
     assert text_of(await answered(server, told, "documents", "ron")) == "Groundwater is never covered [1]."
     assert (await answered(server, told, "strict", "ron"))["status"] == "blocked"

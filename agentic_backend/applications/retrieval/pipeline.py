@@ -1,0 +1,195 @@
+"""The pipeline of every answer: retrieve, pack, prompt, and then check what the model says, and judge it.
+
+The conversations of agents (`answering`) and the runs of the application's own door (`runs`) go through it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from agentic_backend.application import ApplicationUnavailable, User
+from agentic_backend.applications.retrieval.judging.citations import check_citations
+from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
+from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
+from agentic_backend.applications.retrieval.library import StoredCollection
+from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
+from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
+
+if TYPE_CHECKING:
+    from agentic_backend.applications.retrieval.application import Retrieval
+
+log = logging.getLogger(__name__)
+
+Mode = Literal["corpus_only", "hybrid", "general_only"]
+JudgeMode = Literal["off", "tell", "withhold"]
+
+_CITE = (
+    "Where a sentence rests on a passage, name its number behind it, such as [1] or [2][3]. Write no links. Numbers in "
+    "earlier answers are those of other passages."
+)
+RULES: dict[Mode, str] = {
+    "corpus_only": f"Answer from these passages alone. If they do not say it, say that the documents do not. {_CITE}",
+    "hybrid": f"Answer from these passages where they say something of it, and say where you do not. {_CITE}",
+    "general_only": "",
+}
+TOOL = "documents"
+"""What modules know the passages as the result of."""
+NOTHING_FOUND = "I find nothing about this in the documents."
+WITHHELD = "The answer is withheld, as the documents do not support it."
+_NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
+_NO_NAME = "…"
+"""Of a document whose name a module does not leave as it is."""
+_JUDGE_S = 3.0
+"""Less than a hook may take."""
+# Of what is told, which is one record.
+_MOST_SENTENCES, _MOST_HEADINGS, _LONGEST_HEADING = 1_000, 8, 200
+_LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
+
+
+@dataclass(slots=True)
+class Answering:
+    """One question that is being answered."""
+
+    query: str
+    """What is looked for (`query_of`)."""
+    mode: Mode
+    judge: JudgeMode = "tell"
+    judge_threshold: float = THRESHOLD
+    retrieved: Retrieved = field(default_factory=Retrieved)
+    packed: Packed = field(default_factory=lambda: Packed(()))
+    judgement: Judgement | None = None
+    removed: int = 0
+    """Citations and links that were removed from the answer."""
+
+    @property
+    def section(self) -> str:
+        """The section of the system prompt that has the passages."""
+        return prompt_of(self.packed.by_number, RULES[self.mode])
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    text: str
+    """The answer as it is shown; `WITHHELD` if it isn't."""
+    cited: tuple[int, ...]
+    """The numbers of the passages that it cites, in the order in which it does so first."""
+    is_withheld: bool = False
+
+
+def query_of(said: Sequence[str]) -> str:
+    """What is looked for: the last of what the person has said, below the beginnings of what came before it."""
+    if not said:
+        return ""
+    earlier = [text[:_LONGEST_EARLIER] for text in said[-1 - _EARLIER : -1]]
+    return "\n".join([*earlier, said[-1][:_LONGEST_QUERY]]).strip()
+
+
+async def retrieve(
+    application: "Retrieval",
+    user: User,
+    answering: Answering,
+    collections: Sequence[StoredCollection],
+    chosen: Chosen | None = None,
+) -> None:
+    """Find what the question asks for. Raises ApplicationUnavailable if nothing but the documents may answer it, and
+    they can't be searched.
+    """
+    answering.retrieved = await application.retriever.retrieve(user, answering.query, collections, chosen)
+    ways = answering.retrieved.ways.values()
+    if ways and all(way.failed for way in ways) and answering.mode == "corpus_only":
+        raise ApplicationUnavailable("The documents can't be searched at the moment.")
+
+
+async def reviewed(passages: Sequence[Passage], review: Callable[[str], Awaitable[str]]) -> list[Passage]:
+    """The passages as `review`, which modules look with, leaves them: it is given each text, and before these the names
+    and headings of all, in lines.
+    """
+    heads = [[" ".join(line.split()) for line in (each.name, *each.path)] for each in passages]
+    lines = "\n".join(dict.fromkeys(line for head in heads for line in head))
+    # A module may also put something around them.
+    left = {*(await review(lines)).split("\n")} if lines else set()
+    shown = []
+    for each, (name, *path) in zip(passages, heads, strict=True):
+        text = await review(each.text)
+        shown.append(
+            replace(
+                each,
+                name=name if name in left else _NO_NAME,
+                path=tuple(heading for heading in path if heading in left),
+                text=text,
+                # What a module has taken out is not shown as what was stored.
+                numbers=each.numbers if each.text in text else (),
+            )
+        )
+    return shown
+
+
+async def check(answering: Answering, text: str) -> Checked:
+    """What becomes of the answer: citations of what was not found are removed, and it is judged by the passages."""
+    sources = {number: passage.text for number, passage in answering.packed.by_number.items()}
+    found = check_citations(text, sources, [*sources.values(), answering.query])
+    answering.removed = found.unknown + found.links
+    if answering.judge == "off" or not sources:
+        return Checked(found.text, found.cited)
+    threshold = answering.judge_threshold
+    answering.judgement = await _judged(found.text, sources, threshold)
+    if answering.judgement is not None and answering.judgement.score >= threshold:
+        return Checked(found.text, found.cited)
+    if answering.judge == "withhold":
+        return Checked(WITHHELD, (), is_withheld=True)
+    if answering.judgement is None:
+        return Checked(found.text, found.cited)
+    return Checked(f"{found.text}\n\n*{_NOT_SUPPORTED}*", found.cited)
+
+
+async def _judged(text: str, sources: Mapping[int, str], threshold: float) -> Judgement | None:
+    """None if the judge fails or takes too long."""
+    try:
+        async with asyncio.timeout(_JUDGE_S):
+            return await asyncio.to_thread(judge, text, sources, threshold=threshold)
+    except Exception as error:
+        # Whatever it is, citations and links of the answer are checked.
+        log.warning("answer not judged", extra={"error": type(error).__name__})
+        return None
+
+
+def told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
+    """What was done, as JSON; `whole` with what the judge says."""
+    told: dict[str, Any] = {
+        "mode": answering.mode,
+        "language": answering.retrieved.language,
+        "ways": told_ways(answering),
+        "passages": [told_passage(each, number) for number, each in answering.packed.by_number.items()],
+        "left_out": answering.packed.left_out,
+        "tokens": answering.packed.tokens,
+    }
+    if whole and answering.judgement is not None:
+        judged = answering.judgement.sentences[:_MOST_SENTENCES]
+        sentences = [[one.start, one.end, one.score, one.reason] for one in judged]
+        told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
+    return told
+
+
+def told_ways(answering: Answering) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"found": way.found, "took_ms": way.took_ms, **({"failed": way.failed} if way.failed else {})}
+        for name, way in answering.retrieved.ways.items()
+    }
+
+
+def told_passage(passage: Passage, number: int) -> dict[str, Any]:
+    """Where a passage stands, and why it was taken; not what it says."""
+    return {
+        "number": number,
+        "document": passage.document,
+        "name": passage.name,
+        "collection": passage.collection,
+        "path": [heading[:_LONGEST_HEADING] for heading in passage.path[:_MOST_HEADINGS]],
+        "page": passage.page,
+        "start": passage.start,
+        "end": passage.end,
+        "score": round(passage.score, 5),
+        "ranks": dict(passage.ranks),
+    }

@@ -1,0 +1,45 @@
+"""How much words count beside vectors, by the languages of question and document."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agentic_backend.applications.retrieval.fusion import fuse
+from agentic_backend.applications.retrieval.languages import language_of
+from agentic_backend.applications.retrieval.retriever import weights_of
+
+
+def fused(language: str | None, rankings: dict[str, list[Any]], **spoken: str | None) -> list[Any]:
+    values = {key: SimpleNamespace(value=SimpleNamespace(language=code)) for key, code in spoken.items()}
+    hits: Any = {key: SimpleNamespace(record=value) for key, value in values.items()}
+    keyed: Any = rankings
+    return [each.item for each in fuse(keyed, weights_of(language, hits, keyed))]
+
+
+def test_words_of_another_language_change_nothing_of_what_vectors_find() -> None:
+    rankings = {"words": ["d", "c"], "vectors": ["a", "b", "c"]}
+    assert fused("de", rankings, a="en", b="en", c="en", d="en") == ["a", "b", "c", "d"]
+    assert fused("en", rankings, a="en", b="en", c="en", d="en")[0] == "c"
+
+
+def test_without_vectors_words_count_whatever_the_language() -> None:
+    rankings: dict[str, list[Any]] = {"words": ["a", "b", "c"], "vectors": []}
+    assert fused("de", rankings, a="en", b="de", c=None) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("What is covered?", "en"),
+        ("Welchen Schutz habe ich?", "de"),
+        ("Wogegen protestieren manche Leute?", "de"),
+        ("Quels dégâts sont couverts ?", "fr"),
+        ("Überschwemmung", "de"),
+        ("XR-500", None),
+        ("¿Qué daños están cubiertos?", None),
+        ("", None),
+    ],
+)
+def test_the_language_of_short_questions_is_told(text: str, language: str | None) -> None:
+    assert language_of(text) == language

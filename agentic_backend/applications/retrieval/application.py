@@ -90,7 +90,7 @@ class Retrieval(Application):
         self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
         self._runs = RunsDoor(self, settings)
-        self._ingesting: asyncio.Task[None] | None = None
+        self._ingesting: list[asyncio.Task[None]] = []
 
     def workers(self) -> Sequence[Worker]:
         return [Worker(_EMBEDDER, embedder.CLASS_PATH, memory_mb=embedder.MEMORY_MB)] if self._embeds else []
@@ -149,16 +149,14 @@ class Retrieval(Application):
         ]
 
     async def start(self) -> None:
-        self._ingesting = asyncio.create_task(self.ingestion.run())
-        await self.ingestion.find_outdated()
-        await self.ingestion.find_work()
+        # Calls are served at once: to look through all documents takes its time.
+        self._ingesting = [asyncio.create_task(work) for work in (self.ingestion.run(), self.ingestion.catch_up())]
 
     async def aclose(self) -> None:
         await self._runs.aclose()
-        if self._ingesting is not None:
-            self._ingesting.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._ingesting
+        for task in self._ingesting:
+            task.cancel()
+        await asyncio.gather(*self._ingesting, return_exceptions=True)
 
     async def check(self) -> None:
         """Raises RuntimeError, which says what is not installed."""

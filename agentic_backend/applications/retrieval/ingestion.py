@@ -55,6 +55,8 @@ class Ingestion:
         self._embedder = embedder
         self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
         """Documents by the people whose they are, who take turns."""
+        self._count = 0
+        """How many that are."""
         self._tries: dict[_Job, int] = {}
         """How often documents have failed that are tried again."""
         self._without_vectors: set[_Job] = set()
@@ -70,8 +72,10 @@ class Ingestion:
         self._add(_Job(Place.of(collection), collection.key, is_collection=True))
 
     def _add(self, job: _Job) -> None:
-        if sum(map(len, self._waiting.values())) < _MOST_WAITING:
-            self._waiting.setdefault(job.place.user_id, OrderedDict())[job] = None
+        if self._count < _MOST_WAITING:
+            jobs = self._waiting.setdefault(job.place.user_id, OrderedDict())
+            self._count += job not in jobs
+            jobs[job] = None
         self._is_work.set()
 
     async def find_work(self) -> None:
@@ -89,6 +93,17 @@ class Ingestion:
                 self.add(each)
                 waiting += 1
         self._application.measure(WAITING, waiting)
+
+    async def catch_up(self) -> None:
+        """Look for what a server that was killed has left, and one of another version, however long that takes."""
+        while True:
+            try:
+                await self.find_work()
+                await self.find_outdated()
+                return
+            except AgenticError:
+                # The store is away, for example.
+                await asyncio.sleep(_AGAIN_S)
 
     async def find_outdated(self) -> None:
         """Look for documents that another chunker has cut or another model has embedded: they are read again."""
@@ -115,14 +130,14 @@ class Ingestion:
                 await asyncio.sleep(_AGAIN_S)
                 self._add(job)
             except Exception as error:
-                with suppress(RecordConflict, SessionNotFound, StoreUnavailable):
-                    await self._settle(job, error)
+                await self._settled(job, error)
 
     def _next(self) -> _Job | None:
         if not self._waiting:
             return None
         owner_id, jobs = self._waiting.popitem(last=False)
         job, _ = jobs.popitem(last=False)
+        self._count -= 1
         if jobs:
             # Behind the others.
             self._waiting[owner_id] = jobs
@@ -155,6 +170,16 @@ class Ingestion:
         self._application.measure(READ, outcome="ready" if is_whole else "without_vectors")
         self._tries.pop(job, None)
         self._without_vectors.discard(job)
+
+    async def _settled(self, job: _Job, error: Exception) -> None:
+        try:
+            await self._settle(job, error)
+        except (RecordConflict, SessionNotFound, StoreUnavailable):
+            # It is found again if it still waits.
+            return
+        except Exception as worse:
+            # Whatever it is, others are read.
+            log.error("document not read", extra={"error": type(worse).__name__})
 
     async def _settle(self, job: _Job, error: Exception) -> None:
         """What becomes of a document that could not be read."""

@@ -12,7 +12,7 @@ from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 
 from agentic_backend.application import RecordWrite, Worker, WorkerEmbedder
-from agentic_backend.applications.retrieval import ingestion, reading
+from agentic_backend.applications.retrieval import documents, ingestion, reading
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.records import OF_USERS
 from agentic_backend.testing import OpenedApplication, open_application
@@ -180,3 +180,32 @@ async def test_people_take_turns(tmp_path: Path) -> None:
         await settled(bob, one)
         left = (await ann.get(f"/collections/{many}/documents?limit=200")).json()["documents"]
         assert sum(each["state"] == "waiting" for each in left) > 10
+
+
+async def test_what_can_not_even_fail_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms")
+        get, poison = documents.Documents.get, documents.key_of(terms, "poison.md")
+
+        async def read(self: Any, place: Any, key: str) -> Any:
+            if key == poison and asyncio.current_task() in opened.application._ingesting:
+                raise ValueError(key)
+            return await get(self, place, key)
+
+        monkeypatch.setattr(documents.Documents, "get", read)
+        await put(client, terms, "poison.md", FLOOD.encode())
+        await put(client, terms, "leave.md", LEAVE.encode())
+        async with asyncio.timeout(30):
+            while not await found(client, terms, "paid leave"):
+                await asyncio.sleep(0.02)
+
+
+async def test_calls_are_served_while_documents_are_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(self: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(ingestion.Ingestion, "find_outdated", never)
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        assert (await client.get("/collections")).status_code == 200

@@ -6,7 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from agentic_backend.applications.retrieval.shelves import Place
 
-_TAG = re.compile(r"<(?=/?\s*(?:passage|turn|summary)\b)", re.IGNORECASE)
+_TAG = re.compile(r"[<\uff1c\ufe64](?=[^\w<>]*(?:passage|turn|summary)\b)", re.IGNORECASE)
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""What people don't see of a document, and a model reads; without the joiners that scripts need."""
 _HARMLESS = "\u2039"
 """In the place of `<` in what would look like a tag."""
 CHARACTERS_PER_TOKEN = 4
@@ -133,8 +137,8 @@ def prompt_of(passages: Mapping[int, Passage], rules: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """A text in which nothing looks like one of the tags that mark what a prompt is made of."""
-    return _TAG.sub(_HARMLESS, text)
+    """A text in which nothing looks like one of the tags that mark what a prompt is made of, and nothing is hidden."""
+    return _TAG.sub(_HARMLESS, _UNSEEN.sub("", text))
 
 
 def tokens_of(text: str) -> int:
@@ -143,4 +147,4 @@ def tokens_of(text: str) -> int:
 
 
 def _attribute(text: str) -> str:
-    return " ".join(text.replace('"', "'").replace("<", _HARMLESS).split())[:200]
+    return " ".join(harmless(text).replace('"', "'").replace("<", _HARMLESS).split())[:200]

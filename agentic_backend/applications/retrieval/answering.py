@@ -178,7 +178,7 @@ def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:
     """The client may ask with another mode than the agent has: `runtime_context: {"retrieval": {"mode": …}}`."""
     asked = client.get("retrieval") if isinstance(client, dict) else None
     mode = asked.get("mode") if isinstance(asked, dict) else None
-    return mode if mode in RULES else tuning.mode
+    return mode if isinstance(mode, str) and mode in RULES else tuning.mode
 
 
 def _source(number: int, passage: Passage) -> LinkPart:

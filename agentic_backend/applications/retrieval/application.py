@@ -142,7 +142,12 @@ class Retrieval(Application):
             Call("DELETE", f"{one}/documents/{{document}}", self.remove_document, errors=[NotFound, RecordConflict]),
             Call("GET", f"{one}/documents/{{document}}/text", self.get_text, errors=[NotFound]),
             Call("GET", f"{one}/search", self.search, errors=[NotFound]),
-            Call("PUT", "/sessions/{session}/collections", self.attach, errors=[SessionNotFound, NotFound]),
+            Call(
+                "PUT",
+                "/sessions/{session}/collections",
+                self.attach,
+                errors=[SessionNotFound, NotFound, RecordConflict],
+            ),
             Call("GET", "/sessions/{session}/collections", self.list_attached, errors=[SessionNotFound]),
             Call("GET", "/sessions/{session}/turn", self.get_turn, errors=[SessionNotFound, NotFound]),
             *(self._runs.calls() if self.settings.runs else ()),

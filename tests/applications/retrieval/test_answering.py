@@ -130,6 +130,9 @@ async def test_the_corpus_alone_says_that_it_does_not_know_and_asks_no_model(ser
     asked = {"retrieval": {"mode": "general_only"}}
     final = await answered(server, "echo groundwater", "corpus", "fay", runtime_context=asked)
     assert (text_of(final), sources_of(final)) == ("groundwater", [])
+    # What is no mode is none.
+    final = await answered(server, "zebra", "corpus", "fay", runtime_context={"retrieval": {"mode": ["general_only"]}})
+    assert text_of(final) == "I find nothing about this in the documents."
 
 
 async def test_citations_of_nothing_are_removed(server: RunningServer) -> None:

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 
+from agentic_backend.application import LimitReached
 from agentic_backend.applications.retrieval import documents, ingestion
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.records import OF_USERS
@@ -94,3 +95,23 @@ async def test_a_collection_goes_whole_where_the_server_is_killed_when_it_is_rem
         await opened.application.library.remove(own)
     async with open_application(Retrieval, BY_WORDS, store=database) as opened:
         await until_there_are(opened, 0, 0, 0, 0, 0)
+
+
+async def test_an_upload_that_is_refused_in_the_middle_leaves_what_was_there(
+    opened: OpenedApplication[Retrieval], ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms, pieces_of = await collection(ann, "Terms", leave=LEAVE), documents._pieces_of
+
+    def full(content: BinaryIO | bytes, number: int) -> list[bytes]:
+        if number == 8:
+            raise LimitReached("You have as many bytes as you may have.")
+        return pieces_of(content, number)
+
+    monkeypatch.setattr(documents, "_pieces_of", full)
+    for name in ("leave.md", "new.md"):
+        refused = await ann.post(f"/collections/{terms}/documents", files={"file": (name, FLOOD.encode() * 8_000)})
+        assert refused.json()["error"]["code"] == "limit_reached"
+    assert {*(await settled(ann, terms))} == {"leave.md"}
+    assert "28 days" in (await found(ann, terms, "leave"))[0]["text"]
+    await opened.application.find_work()
+    await until_there_are(opened, 1, 1, 1, 1, 1)

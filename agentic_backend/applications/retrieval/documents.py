@@ -199,7 +199,9 @@ class Documents:
 
     async def _remove_all(self, records: OwnRecords[Part], key: str, edition: int) -> None:
         while (page := await records.find("of", key, edition, limit=_REMOVED_AT_ONCE)).records:
-            await self._application.write([records.removing(each) for each in page.records])
+            # What another instance removes at the same time is not found again.
+            with suppress(RecordConflict):
+                await self._application.write([records.removing(each) for each in page.records])
 
     async def _remove_others(self, records: OwnRecords[Part], key: str, edition: int, latest: int) -> None:
         """Somebody may be writing a later one at the moment."""

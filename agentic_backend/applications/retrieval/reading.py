@@ -72,9 +72,7 @@ class DocumentReading:
                 pages=len(read.pages),
             )
         except RecordConflict:
-            if await self._documents.get(Place.of(document), document.key) is None:
-                # Another instance has removed it meanwhile, and not what was written since.
-                await self._documents.remove_edition(document, edition)
+            await self._take_back(document, edition)
             raise
         await self.clean(ready)
 
@@ -82,6 +80,15 @@ class DocumentReading:
         """Remove what there is of the editions that this one has replaced."""
         await self._documents.sweep(document)
         await self._documents.change(document, state="ready")
+
+    async def _take_back(self, document: StoredDocument, edition: int) -> None:
+        """Remove what was written of an edition, unless another instance is at the same one."""
+        found = await self._documents.get(Place.of(document), document.key)
+        # One that goes may have been swept before this was written.
+        if found is not None and found.value.state != "removing":
+            if edition in (found.value.edition, found.value.next_edition):
+                return
+        await self._documents.remove_edition(document, edition)
 
     async def _collection_of(self, document: StoredDocument) -> StoredCollection:
         """Raises CollectionGone."""

@@ -12,7 +12,7 @@ import pytest_asyncio
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 
 from agentic_backend.application import LimitReached
-from agentic_backend.applications.retrieval import documents, ingestion
+from agentic_backend.applications.retrieval import documents, ingestion, reading
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.records import OF_USERS
 from agentic_backend.testing import OpenedApplication, open_application
@@ -115,3 +115,26 @@ async def test_an_upload_that_is_refused_in_the_middle_leaves_what_was_there(
     assert "28 days" in (await found(ann, terms, "leave"))[0]["text"]
     await opened.application.find_work()
     await until_there_are(opened, 1, 1, 1, 1, 1)
+
+
+async def test_what_is_written_after_another_instance_has_removed_the_document_is_removed_too(
+    opened: OpenedApplication[Retrieval], ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, removed = reading.DocumentReading._store, asyncio.Event()
+    all_documents = opened.application.documents
+
+    async def late(self: Any, document: documents.StoredDocument, *arguments: Any) -> None:
+        await all_documents.remove(document)
+        going = await all_documents.get(documents.Place.of(document), document.key)
+        assert going is not None
+        await all_documents.sweep(going)
+        await store(self, document, *arguments)
+        removed.set()
+
+    monkeypatch.setattr(reading.DocumentReading, "_store", late)
+    terms = await collection(ann, "Terms")
+    await put(ann, terms, "leave.md", LEAVE.encode())
+    async with asyncio.timeout(30):
+        await removed.wait()
+    # The document is still there, as the other instance forgets it last.
+    await until_there_are(opened, 1, 1, 0, 0, 0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -62,6 +63,9 @@ from agentic_backend.applications.retrieval.views import (
 )
 
 _EMBEDDER = "embedder"
+_LONGEST_NAME = 500
+_LARGEST_FILE = 64 << 20
+"""In bytes: of what is read."""
 
 
 class Retrieval(Application):
@@ -292,17 +296,32 @@ class Retrieval(Application):
     async def ingest(self, directory: Path, *, collection: str, user: str) -> None:
         """Put the files of a folder into a user's collection, which is made if there is none with this title.
 
-        What is there already is left; it goes on where it stopped. Links that lead out of the folder are left out.
+        What is there already is left; it goes on where it stopped. Links that lead out of the folder are left out, and
+        so is what can't be opened, or is too large to be read.
         """
         person = User(user, user)
         own = [each for each in await self.library.readable(person) if each.value.title == collection]
         into = own[0] if own else await self.library.add(person, collection, None)
         files = await asyncio.to_thread(lambda: list(_files_in(directory)))
         for number, (name, path) in enumerate(files, start=1):
-            with path.open("rb") as file:
-                _, is_new = await self.documents.put(into, name, file)
-            print(f"{number}/{len(files)} {'put' if is_new else 'there'} {name}")
+            print(f"{number}/{len(files)} {await self._put_file(into, name, path)}")
         await self.ingestion.find_work()
+
+    async def _put_file(self, into: StoredCollection, name: str, path: Path) -> str:
+        """Put one file of a folder; what came of it. Raises LimitReached and StoreUnavailable."""
+        try:
+            called = _name_of(name)
+            with path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
+                    return f"left out, as it is too large: {called}"
+                _, is_new = await self.documents.put(into, called, file)
+        except BadFrame:
+            return f"left out, as its path is too long: {_printable(name)[:_LONGEST_NAME]}"
+        except RecordConflict:
+            return f"left out, as somebody else puts it: {called}"
+        except OSError as error:
+            return f"left out, as it can't be read ({error.strerror}): {_printable(name)}"
+        return f"{'put' if is_new else 'there'} {called}"
 
     async def _of_conversation(self, user: User, session_id: str) -> list[StoredCollection]:
         """The collections that are attached to a conversation, and its own files, of which new ones are read."""
@@ -337,11 +356,21 @@ def _require_member(user: User, group: str | None) -> None:
 
 
 def _name_of(name: str) -> str:
-    """The name of a document: a path without `..`, as the file's sender has it. Raises BadFrame."""
+    """The name of a document: a path without `..`, as the file's sender has it, in which people see each character.
+
+    Raises BadFrame.
+    """
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts or ".." in parts:
         raise BadFrame("name: expected the path of a file below the collection")
-    return "/".join(parts)[:500]
+    path = _printable("/".join(parts))
+    if len(path) > _LONGEST_NAME:
+        raise BadFrame(f"name: expected at most {_LONGEST_NAME} characters")
+    return path
+
+
+def _printable(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "_" for letter in name)
 
 
 def _files_in(directory: Path) -> Iterable[tuple[str, Path]]:

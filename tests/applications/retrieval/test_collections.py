@@ -1,11 +1,13 @@
 """Collections and their documents: what is put there is found, by whom it may be, and what is removed by nobody."""
 
+import os
 from collections.abc import AsyncIterator
 from itertools import count
+from pathlib import Path
 
 import httpx
 import pytest_asyncio
-from pytest import mark
+from pytest import CaptureFixture, mark
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 from support.rest_client import error_of
 
@@ -80,6 +82,31 @@ async def test_nobody_reads_what_is_anothers(opened: OpenedApplication[Retrieval
         own = await collection(eve, "Own")
         assert error_of(await eve.get(f"/collections/{own}/documents/{document}/text"))["code"] == "not_found"
     assert len(await found(ann, terms, "leave")) == 1
+
+
+async def test_a_folder_is_put_whole_but_for_what_can_not_be(
+    opened: OpenedApplication[Retrieval], tmp_path: Path, capsys: CaptureFixture[str]
+) -> None:
+    deep = tmp_path.joinpath(*["folder-of-files" * 10] * 4)
+    deep.mkdir(parents=True)
+    (deep / "deep.md").write_text(LEAVE)
+    (tmp_path / os.fsdecode(b"a\xff.md")).write_text(FLOOD)
+    (tmp_path / "large.txt").touch()
+    os.truncate(tmp_path / "large.txt", 65 << 20)
+    (tmp_path / "z.md").write_text(LEAVE)
+    await opened.application.ingest(tmp_path, collection="Folder", user="flo")
+    told = capsys.readouterr().out
+    assert all(each in told for each in ("too long", "too large", "put a_.md", "4/4 put z.md"))
+    async with opened.client("flo") as flo:
+        [folder] = (await flo.get("/collections")).json()["collections"]
+        assert {*(await settled(flo, folder["id"]))} == {"a_.md", "z.md"}
+
+
+async def test_people_see_all_of_a_name(ann: httpx.AsyncClient) -> None:
+    terms = await collection(ann, "Terms")
+    for name in ("a\u202efdp.md", "a\nb.md"):
+        await ann.post(f"/collections/{terms}/documents", files={"file": ("a", b"b")}, params={"name": name})
+    assert {*(await settled(ann, terms))} == {"a_fdp.md", "a_b.md"}
 
 
 @mark.parametrize("name", ["../a.md", "a/../../b.md", "..\\a.md", "/", "."])

@@ -16,9 +16,9 @@ APPLICATION = {"class_path": panel_application.PATH}
 AGENTS = [panel_application.AGENT, *ENTRIES]
 
 
-def panels_server(directory: Path) -> AbstractAsyncContextManager[RunningServer]:
+def panels_server(directory: Path, **settings: Any) -> AbstractAsyncContextManager[RunningServer]:
     """A server with the application and these agents."""
-    return running_server(directory, agents=AGENTS, settings={**FAST, "applications": [APPLICATION]})
+    return running_server(directory, agents=AGENTS, settings={**FAST, "applications": [APPLICATION], **settings})
 
 
 async def opened(page: ChatPage, title: str = "Board") -> Frame:

@@ -169,6 +169,8 @@ class ResponseFacts:
     text: str = field(repr=False)
     channel: Channel = Channel.FINAL
     tool: str | None = None
+    is_title: bool = False
+    """Whether it is no answer, but a title for the session."""
 
 
 @dataclass(frozen=True, slots=True)

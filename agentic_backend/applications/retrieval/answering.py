@@ -30,7 +30,7 @@ from agentic_backend.application import (
     emit_parts,
 )
 from agentic_backend.applications.retrieval.citations import check_citations
-from agentic_backend.applications.retrieval.judge import Judgement, judge
+from agentic_backend.applications.retrieval.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.passages import Packed, Passage, packed, prompt_of
 from agentic_backend.applications.retrieval.records import TURNS, Turn
 from agentic_backend.applications.retrieval.retriever import Retrieved
@@ -54,7 +54,8 @@ _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
 _WITHHELD = "The answer is withheld, as the documents do not support it."
 _MOST_TURNS = 2_000
 _LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
-_LONGEST_QUOTE = 300
+_MOST_JUDGED, _LONGEST_JUDGED = 100, 300
+"""Sentences that the panel shows, and characters of each."""
 
 
 class DocumentTuning(ApplicationSettings):
@@ -79,6 +80,8 @@ class Answering:
     retrieved: Retrieved = field(default_factory=Retrieved)
     packed: Packed = field(default_factory=lambda: Packed(()))
     judgement: Judgement | None = None
+    judged: str = ""
+    """The answer that was judged."""
     removed: int = 0
     """Citations and links that were removed from the answer."""
 
@@ -152,7 +155,10 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         """The hook: what becomes of the answer."""
         current, response = context.conversation.current, context.response
         answering = self._answering.get((current.exchange_id, context.tool.id)) if current is not None else None
-        if answering is None or response is None or response.channel != "final" or not answering.packed.passages:
+        if answering is None or response is None or response.channel != "final" or response.is_title:
+            return CONTINUE
+        if not answering.packed.passages:
+            await self._keep(context, answering)
             return CONTINUE
         passages = answering.packed.by_number
         sources = {number: passage.text for number, passage in passages.items()}
@@ -160,6 +166,7 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         answering.removed = checked.unknown + checked.links
         tuning, text = answering.tuning, checked.text
         if tuning.judge != "off":
+            answering.judged = text
             answering.judgement = await asyncio.to_thread(judge, text, sources, threshold=tuning.judge_threshold)
         await self._keep(context, answering)
         if answering.judgement is not None and answering.judgement.score < tuning.judge_threshold:
@@ -234,9 +241,19 @@ def _told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
         "tokens": answering.packed.tokens,
     }
     if whole and answering.judgement is not None:
-        sentences = [[one.start, one.end, one.score, one.reason] for one in answering.judgement.sentences]
+        sentences = [_judged(answering.judged, one) for one in answering.judgement.sentences[:_MOST_JUDGED]]
         told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
     return told
+
+
+def _judged(answer: str, one: JudgedSentence) -> dict[str, Any]:
+    return {
+        "text": answer[one.start : one.end][:_LONGEST_JUDGED],
+        "score": one.score,
+        "supported": one.supported,
+        "reason": one.reason,
+        "cited": list(one.cited),
+    }
 
 
 def _passage(number: int, passage: Passage, whole: bool) -> dict[str, Any]:
@@ -245,6 +262,7 @@ def _passage(number: int, passage: Passage, whole: bool) -> dict[str, Any]:
         "document": passage.document,
         "name": passage.name,
         "collection": passage.collection,
+        "collection_id": passage.collection_id,
         "path": list(passage.path),
         "page": passage.page,
         "start": passage.start,

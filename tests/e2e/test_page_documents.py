@@ -21,10 +21,9 @@ AGENTS: list[dict[str, Any]] = [
     {"id": "documents", "default": True, "tuning": {"retrieval": {"collections": "all"}}},
     {"id": "attached", "tuning": {"retrieval": {}}},
 ]
-# The characters before the passage are two units of JavaScript's strings each.
-HANDBOOK = (
-    "# Handbook\n\n" + "".join(f"## Part {n} 😀\n\nNothing of note. {'🚆 ' * 200}\n\n" for n in range(20)) + LEAVE
-)
+# Characters before the passage are two units of JavaScript's strings each, and what looks like HTML is text.
+_PARTS = "".join(f"## Part {n} 😀\n\nNothing of note. {'🚆 ' * 200}\n\n" for n in range(20))
+HANDBOOK = "# Handbook\n\n" + _PARTS + LEAVE.replace("Every employee", "<i>Every</i> employee")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -113,7 +112,12 @@ async def test_files_that_are_dropped_are_asked_and_what_is_cited_opens_at_its_p
     await page.asked("When does leave that is not taken expire?")
     await expect(panel.get_by_role("row", name="By words")).to_be_visible()
     await panel.get_by_role("tab", name="Judge").click()
-    await expect(panel.get_by_role("listitem").filter(has_text="31 March")).to_contain_text("Supported")
+    judged = panel.get_by_role("listitem").filter(has_text="31 March")
+    await expect(judged).to_contain_text("Supported")
+    await judged.get_by_role("button", name="Passage 1").click()
+    await expect(panel.locator("mark")).to_contain_text("31 March")
+    await page.tab.keyboard.press("Escape")
+    await expect(judged.get_by_role("button", name="Passage 1")).to_be_focused()
     await panel.get_by_role("tab", name="Fusion").click()
     turn = (await client.get(f"/sessions/{page.session_id}/turn")).json()
     passage = json.loads(turn["told"])["passages"][0]
@@ -122,7 +126,7 @@ async def test_files_that_are_dropped_are_asked_and_what_is_cited_opens_at_its_p
     await first.get_by_role("button", name="handbook.md").click()
     mark = panel.locator("mark")
     await expect(mark).to_be_in_viewport()
-    assert "31 March" in passage["text"]
+    assert "31 March" in passage["text"] and "<i>Every</i>" in passage["text"]
     assert await mark.text_content() == HANDBOOK[passage["start"] : passage["end"]]
     await expect(panel.get_by_text("may have changed")).to_have_count(0)
     await panel.get_by_role("button", name="Read what is before").click()
@@ -158,6 +162,7 @@ async def test_a_collection_is_attached_shared_and_removed(
     await panel.get_by_role("button", name="Remove leave.md").click()
     await panel.get_by_role("dialog").get_by_role("button", name="Remove").click()
     await expect(panel.get_by_role("button", name="leave.md", exact=True)).to_have_count(0)
+    await expect(panel.get_by_role("button", name="Remove flood.md")).to_be_focused()
     remove = panel.get_by_role("button", name="Remove", exact=True)
     await remove.click()
     await page.tab.keyboard.press("Escape")

@@ -172,6 +172,8 @@ class ResponseFacts:
     """The name by which the model has called it, which changes with what other servers and APIs offer."""
     tool_names: Sequence[str] = ()
     """All names that mean the tool, such as `server/tool`: who is for some tools compares with all of them."""
+    is_title: bool = False
+    """Whether it is no answer, but a title for the session."""
 
 
 @dataclass(frozen=True, slots=True)

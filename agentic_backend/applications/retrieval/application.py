@@ -19,6 +19,7 @@ from agentic_backend.application import (
     Kind,
     LimitReached,
     NotFound,
+    Panel,
     Point,
     RecordConflict,
     SessionNotFound,
@@ -72,6 +73,7 @@ class Retrieval(Application):
     catalog = "agents_catalog.yaml"
     records: ClassVar[Sequence[Kind[Any]]] = (*KINDS, *RUN_KINDS)
     metrics = METRICS
+    panels: ClassVar[Sequence[Panel]] = (Panel("documents", "Documents", "documents.html", may=frozenset({"follow"})),)
 
     class Settings(RunSettings):
         embeddings: bool = True
@@ -173,7 +175,7 @@ class Retrieval(Application):
 
     async def list_collections(self, user: User) -> Collections:
         """The collections that the user may read."""
-        return Collections(collections=[collection_view(user, each) for each in await self.library.readable(user)])
+        return _collections(user, await self.library.readable(user))
 
     async def change_collection(self, user: User, collection: str, body: ChangedCollection) -> CollectionView:
         """Give a collection another title, share it with another group, or with none."""
@@ -261,7 +263,7 @@ class Retrieval(Application):
     async def list_attached(self, user: User, session: str) -> Collections:
         """The collections that a conversation asks, as far as the user may read them now."""
         found = await self._attached(user, session)
-        return Collections(collections=[collection_view(user, each) for each in found])
+        return _collections(user, found)
 
     async def get_turn(self, user: User, session: str) -> TurnView:
         """What was done for the last answer of a conversation that asks documents."""
@@ -322,6 +324,10 @@ class Retrieval(Application):
         if found is None or found.value.collection != collection.key or found.value.state == "removing":
             raise NotFound("There is no such document.")
         return found
+
+
+def _collections(user: User, found: Sequence[StoredCollection]) -> Collections:
+    return Collections(collections=[collection_view(user, each) for each in found], groups=sorted(user.groups))
 
 
 def _require_member(user: User, group: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentic_backend.application import ApplicationUnavailable, User
 from agentic_backend.applications.retrieval.judging.citations import check_citations
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
-from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
+from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
 from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
@@ -37,6 +37,8 @@ NOTHING_FOUND = "I find nothing about this in the documents."
 WITHHELD = "The answer is withheld, as the documents do not support it."
 _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
 _LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
+_MOST_JUDGED, _LONGEST_JUDGED = 100, 300
+"""Sentences that are told of, and characters of each."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class Answering:
     retrieved: Retrieved = field(default_factory=Retrieved)
     packed: Packed = field(default_factory=lambda: Packed(()))
     judgement: Judgement | None = None
+    judged: str = ""
+    """The answer that was judged."""
     removed: int = 0
     """Citations and links that were removed from the answer."""
 
@@ -101,6 +105,7 @@ async def check(answering: Answering, text: str) -> Checked:
     if answering.judge == "off" or not sources:
         return Checked(found.text, found.cited)
     threshold = answering.judge_threshold
+    answering.judged = found.text
     answering.judgement = await asyncio.to_thread(judge, found.text, sources, threshold=threshold)
     if answering.judgement.score >= threshold:
         return Checked(found.text, found.cited)
@@ -123,9 +128,19 @@ def told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
         "tokens": answering.packed.tokens,
     }
     if whole and answering.judgement is not None:
-        sentences = [[one.start, one.end, one.score, one.reason] for one in answering.judgement.sentences]
+        sentences = [_judged(answering.judged, one) for one in answering.judgement.sentences[:_MOST_JUDGED]]
         told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
     return told
+
+
+def _judged(answer: str, one: JudgedSentence) -> dict[str, Any]:
+    return {
+        "text": answer[one.start : one.end][:_LONGEST_JUDGED],
+        "score": one.score,
+        "supported": one.supported,
+        "reason": one.reason,
+        "cited": list(one.cited),
+    }
 
 
 def told_ways(answering: Answering) -> dict[str, dict[str, Any]]:
@@ -142,6 +157,7 @@ def told_passage(passage: Passage, number: int) -> dict[str, Any]:
         "document": passage.document,
         "name": passage.name,
         "collection": passage.collection,
+        "collection_id": passage.collection_id,
         "path": list(passage.path),
         "page": passage.page,
         "start": passage.start,

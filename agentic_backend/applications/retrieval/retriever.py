@@ -151,8 +151,7 @@ class Retriever:
         for one, chunk in fused:
             document = documents.get((one.item[0], chunk.document))
             if document is not None and _is_there(document, chunk) and document.value.collection in readable:
-                title = readable[document.value.collection].value.title
-                passages.append(_passage(one, chunk, document, title))
+                passages.append(_passage(one, chunk, document, readable[document.value.collection]))
         return passages
 
 
@@ -215,13 +214,14 @@ def _is_there(document: StoredDocument, chunk: StoredChunk) -> bool:
     return document.value.state != "removing" and document.value.edition == chunk.edition
 
 
-def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: str) -> Passage:
+def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: StoredCollection) -> Passage:
     return Passage(
         place=one.item[0],
         document=chunk.document,
         edition=chunk.edition,
         name=document.value.name,
-        collection=collection,
+        collection=collection.value.title,
+        collection_id=collection.key,
         start=chunk.start,
         end=chunk.end,
         path=chunk.path,

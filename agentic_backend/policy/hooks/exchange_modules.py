@@ -160,7 +160,8 @@ class ExchangeModules:
 
         The records are the session's: the exchange's answer is another text.
         """
-        reviewed = await self.after_ai(title, Channel.FINAL, parts, None)
+        facts = ResponseFacts(title, is_title=True)
+        reviewed = await self._review(Point.AFTER_AI, facts, parts, None, None)
         return replace(reviewed, trail=[_of_session(record) for record in reviewed.trail])
 
     def also_blocked(self, text: str, rank: int | None) -> list[TrailRecord]:

@@ -142,9 +142,7 @@ class Retriever:
         fused: Sequence[tuple[Fused[_Key], StoredChunk]],
         collections: Sequence[StoredCollection],
     ) -> list[Passage]:
-        keys = list(dict.fromkeys((one.item[0], chunk.document) for one, chunk in fused))
-        found = await asyncio.gather(*(self._documents.get(place, key) for place, key in keys))
-        documents = {key: each for key, each in zip(keys, found, strict=True) if each is not None}
+        documents = await self._documents.several({(one.item[0], chunk.document) for one, chunk in fused})
         # Last, so that what was read before was theirs to read.
         readable = await self._library.may_read(user, collections)
         passages = []

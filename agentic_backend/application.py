@@ -264,7 +264,7 @@ class Panel:
     title: str
     """What people open it by."""
     file: str
-    """An HTML file beside the module of the class, with all that it needs in it, of at most 1 MiB."""
+    """An HTML file beside the module of the class that declares it, with all that it needs in it, of at most 1 MiB."""
     _: KW_ONLY
     place: Literal["beside", "instead", "sidebar"] | PartKind[Any] = "beside"
     """Beside the conversation, instead of it, in the sidebar, or wherever a part of this kind is shown."""

@@ -53,7 +53,8 @@ def declared_panels(
     found: Sequence[Panel] = listed("'panels' has to be", target.panels, Panel, _MOST)
     if not found:
         return ()
-    folder = Path(inspect.getfile(target)).parent
+    # A subclass has the panels of the class that it is made of.
+    folder = Path(inspect.getfile(next(each for each in target.__mro__ if "panels" in vars(each)))).parent
     shown = [id(panel.place) for panel in found if isinstance(panel.place, PartKind)]
     declared = []
     for panel in found:

@@ -173,7 +173,7 @@ class ResponseFacts:
     tool_names: Sequence[str] = ()
     """All names that mean the tool, such as `server/tool`: who is for some tools compares with all of them."""
     is_title: bool = False
-    """Whether it is no answer, but the title that a model has given the session."""
+    """Whether it is no answer, but a title for the session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,15 @@ class OwnRecords(ReadableRecords[R]):
         rows = await self._store.get_application_records(ids, of_session=self._layout.of_session)
         return self._stored(rows[0]) if rows and rows[0].user_id == self._user_id else None
 
+    async def get_several(self, keys: Sequence[str]) -> Mapping[str, Stored[R]]:
+        """Those of at most 200 records that are there, by their keys, in one read. Raises as `find` does."""
+        if len(keys) > MOST_PER_PAGE:
+            raise BadFrame(f"{len(keys)} records are read at once, {MOST_PER_PAGE} may be")
+        await self._prepare(None)
+        ids = list({self._layout.id_of(self._owned_by, key) for key in keys})
+        rows = await self._store.get_application_records(ids, of_session=self._layout.of_session) if ids else []
+        return {row.key: self._stored(row) for row in rows if row.user_id == self._user_id}
+
     async def search(
         self, query: str, *, within: Sequence[object] | None = None, limit: int = 10
     ) -> Sequence[Found[R]]:

@@ -181,8 +181,6 @@ export class Api {
   /** Uploads a file: the attachment. `onProgress` gets the part that was sent, from 0 to 1. */
   async upload(file, { onProgress, signal }) {
     const headers = await this.#headers();
-    const body = new FormData();
-    body.append("file", file);
     return new Promise((resolve, reject) => {
       // fetch doesn't tell how much was sent.
       const request = new XMLHttpRequest();
@@ -197,7 +195,7 @@ export class Api {
       };
       request.onerror = request.onabort = () => reject(new ApiError());
       signal.addEventListener("abort", () => request.abort());
-      request.send(body);
+      request.send(formOf(file));
     });
   }
 
@@ -211,7 +209,10 @@ export class Api {
     return this.#call("DELETE", `attachments/${encodeURIComponent(id)}`);
   }
 
-  /** Calls what has no method here: what is loaded later knows its own paths. Raises ApiError. */
+  /**
+   * Calls what has no method here: what is loaded later knows its own paths. `upload` is a File to send, instead of a
+   * `body`. Raises ApiError.
+   */
   call(method, path, options) {
     return this.#call(method, path, options);
   }
@@ -221,8 +222,8 @@ export class Api {
     return (await this.#fetched(path)).blob();
   }
 
-  async #call(method, path, { query = {}, body, keepalive, approved } = {}) {
-    const { response, answer } = await this.#fetch(method, this.#url(path, query), { body, keepalive, approved }).catch(() => {
+  async #call(method, path, { query = {}, ...options } = {}) {
+    const { response, answer } = await this.#fetch(method, this.#url(path, query), options).catch(() => {
       throw new ApiError();
     });
     if (!response.ok) throw apiError(response.status, answer);
@@ -255,12 +256,13 @@ export class Api {
     return tokens ? { Authorization: `Bearer ${tokens.access_token}` } : {};
   }
 
-  async #fetch(method, url, { body, keepalive, approved }) {
+  async #fetch(method, url, { body, upload, keepalive, approved, timeoutMs = TIMEOUT_MS }) {
     const headers = { Accept: "application/json", ...(await this.#headers()) };
     if (body) headers["Content-Type"] = "application/json";
     if (approved) headers.Approval = approved;
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const response = await fetch(url, { method, headers, signal, keepalive, body: body && writtenJson(body) });
+    const signal = AbortSignal.timeout(timeoutMs);
+    const sent = upload ? formOf(upload) : body && writtenJson(body);
+    const response = await fetch(url, { method, headers, signal, keepalive, body: sent });
     if (!response.headers.get("Content-Type")?.includes("json")) {
       // A stream of events, which come over the socket too, or nothing.
       response.body?.cancel();
@@ -269,6 +271,12 @@ export class Api {
     const text = await response.text();
     return { response, answer: text ? parseExactly(text) : null };
   }
+}
+
+function formOf(file) {
+  const form = new FormData();
+  form.append("file", file);
+  return form;
 }
 
 /** What is no JSON, although it says so, comes from something between here and the server. */

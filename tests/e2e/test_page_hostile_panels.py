@@ -1,11 +1,12 @@
 """What a hostile panel tries: the page, its tokens, other panels, other hosts, the person's window and patience."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 from support.chat_page import ChatPage
 from support.chromium import chromium
 from support.page_panels import asked, opened, panels_server, until
@@ -23,7 +24,8 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningServer]:
-    async with panels_server(tmp_path_factory.mktemp("panels")) as server:
+    limits = {"attachment_bytes": 2_000_000}
+    async with panels_server(tmp_path_factory.mktemp("panels"), limits=limits) as server:
         yield server
 
 
@@ -176,6 +178,62 @@ async def test_a_message_that_means_much_work_holds_nothing_up(page: ChatPage, l
     frame = await opened(page)
     await frame.evaluate(large)
     assert (await asked(frame, "ping"))["result"] == {}
+
+
+PIN = """async ([name, made]) => {
+  const upload = await Function(`return (${made})`)();
+  const answering = request('tools/call', { name, arguments: { parts: { board: 'b' }, upload, body: { words: 'a' } } });
+  return (await answering).error?.message;
+}"""
+NO_FILES = {
+    "a huge one": ("pin", "new File([new ArrayBuffer(3_000_000)], 'a')", "A file has at most 2000000 bytes."),
+    "a Blob": ("pin", "new Blob(['a'])", "An upload is a File."),
+    "what looks like one": ("pin", "({ name: 'a', size: 1, type: '', text: '' })", "An upload is a File."),
+    "none": ("pin", "undefined", "The call takes a file."),
+    "one for another call": ("say", "new File(['a'], 'a')", "The call takes no file."),
+}
+
+
+@pytest.mark.parametrize(("name", "made", "refusal"), NO_FILES.values(), ids=NO_FILES)
+async def test_what_is_no_file_for_a_call_is_not_sent(page: ChatPage, name: str, made: str, refusal: str) -> None:
+    frame = await opened(page)
+    sent: list[str] = []
+    page.tab.on("request", lambda request: sent.append(request.url))
+    assert await frame.evaluate(PIN, [name, made]) == refusal
+    assert not [url for url in sent if "/boards/b/" in url]
+
+
+async def test_a_file_elsewhere_in_a_message_is_none_of_json(page: ChatPage) -> None:
+    frame = await opened(page)
+    hidden = "request('tools/call', { name: 'say', arguments: { parts: { board: new File(['a'], 'a') } } })"
+    await frame.evaluate(f"() => {{ window.answered = false; {hidden}.then(() => (answered = true)); }}")
+    assert (await asked(frame, "ping"))["result"] == {}
+    assert await frame.evaluate("answered") is False
+
+
+async def test_few_files_are_sent_at_once(page: ChatPage) -> None:
+    frame = await opened(page)
+    # The server answers none of them before all were asked for.
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await held.wait()
+        await route.continue_()
+
+    await page.tab.route("**/files", hold)
+    await frame.evaluate("""() => {
+        window.told = [];
+        for (let at = 0; at < 100; at += 1) {
+            const given = { parts: { board: 'b' }, upload: new File([`${at}`], 'a') };
+            request('tools/call', { name: 'pin', arguments: given }).then((answer) => told.push(answer));
+        }
+    }""")
+    await until(frame, "told.length === 96")
+    assert await frame.evaluate("told.every(({ error }) => /at once/.test(error.message))")
+    held.set()
+    await until(frame, "told.length === 100")
+    assert await frame.evaluate("told.filter(({ result }) => result && !result.isError).length") == 4
+    await page.tab.unroute("**/files")
 
 
 TAKE_FOCUS = "() => document.getElementById('note').focus()"

@@ -80,6 +80,21 @@ async def test_it_calls_its_application_as_the_person_and_hears_of_refusals(page
     page.provokes("404|403")
 
 
+async def test_it_sends_a_file_that_the_person_has_chosen(page: ChatPage) -> None:
+    frame = await opened(page)
+    # The page that asks is of an opaque origin, and the file is one of a disk.
+    chosen = page.tab.frame_locator('iframe[title="Board"]').locator("#file")
+    await chosen.set_input_files({"name": "ä b.txt", "mimeType": "text/plain", "buffer": "Grüße".encode()})
+    answer = await frame.evaluate(
+        "request('tools/call', { name: 'pin', arguments: { parts: { board: 'b' }, "
+        "upload: document.getElementById('file').files[0] } })"
+    )
+    pinned = {"who": "developer", "board": "b", "name": "ä b.txt", "text": "Grüße"}
+    assert answer["result"]["structuredContent"] == pinned
+    told = await frame.evaluate("opened")
+    assert told["hostCapabilities"]["experimental"]["uploads"]["most_bytes"] > 0
+
+
 async def test_a_person_approves_of_what_a_call_does(page: ChatPage) -> None:
     frame = await opened(page)
     page.provokes("409")

@@ -42,7 +42,6 @@ class Takes(Application):
         _taken.append(upload.file)
         if place == "nowhere":
             raise Forbidden("Nowhere.")
-        upload.file.seek(0)
         return Taken(name=upload.name, content=upload.file.read().decode(), by=f"{user.id} {place}")
 
 

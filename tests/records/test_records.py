@@ -329,3 +329,14 @@ async def test_members_of_a_group_find_what_is_shared_with_it(store: SqliteStore
     assert not (await store.trail(TrailQuery(AdminReadRecord))).records
     await anns.change(shared, Shelf(title="theirs"))
     assert not (await for_staff.find("shared")).records
+
+
+async def test_several_are_read_at_once_and_none_of_anothers(anns: OwnRecords[Note], records: Records) -> None:
+    await records.of(NOTES).of_user("bob").add(Note(text="his"), "b")
+    for key in ("a", "c"):
+        await anns.add(Note(text=key), key)
+    found = await anns.get_several(["a", "b", "c", "d", "a"])
+    assert {key: each.value.text for key, each in found.items()} == {"a": "a", "c": "c"}
+    assert await anns.get_several([]) == {}
+    with pytest.raises(BadFrame):
+        await anns.get_several([str(number) for number in range(201)])

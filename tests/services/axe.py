@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Page
+from playwright.async_api import Frame, Page
 from services.npm import installed
 
 _SOURCE = Path(__file__).parent / "axe"
@@ -22,8 +22,11 @@ def axe_program() -> Path:
     return installed("axe-core", _SOURCE) / "node_modules" / "axe-core" / "axe.min.js"
 
 
-async def violations(tab: Page) -> list[dict[str, Any]]:
-    """What breaks a rule of WCAG 2.2 A or AA on the page as it is now: `id` of the rule, `html`, `failureSummary`."""
+async def violations(tab: Page | Frame) -> list[dict[str, Any]]:
+    """What breaks a rule of WCAG 2.2 A or AA on the page or in the frame, as it is now.
+
+    Each has the `id` of the rule, `html` and `failureSummary`.
+    """
     await tab.evaluate(axe_program().read_text())
     found: list[dict[str, Any]] = await tab.evaluate(_RUN)
     return found

@@ -20,9 +20,9 @@ AGENTS = [
 ]
 
 
-def panels_server(directory: Path) -> AbstractAsyncContextManager[RunningServer]:
+def panels_server(directory: Path, **settings: Any) -> AbstractAsyncContextManager[RunningServer]:
     """A server with the application and these agents."""
-    return running_server(directory, agents=AGENTS, settings={**FAST, "applications": [APPLICATION]})
+    return running_server(directory, agents=AGENTS, settings={**FAST, "applications": [APPLICATION], **settings})
 
 
 async def opened(page: ChatPage, title: str = "Board") -> Frame:

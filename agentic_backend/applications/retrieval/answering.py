@@ -140,10 +140,10 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         """The hook: what becomes of the answer."""
         current, response = context.conversation.current, context.response
         answering = self._answering.get((current.exchange_id, context.tool.id)) if current is not None else None
-        if answering is None or response is None or response.channel != "final" or not answering.packed.passages:
+        if answering is None or response is None or response.channel != "final" or response.is_title:
             return CONTINUE
-        if response.is_title:
-            # It rests on the question.
+        if not answering.packed.passages:
+            await self._keep(context, answering)
             return CONTINUE
         checked = await check(answering, response.text)
         self._measure(answering, checked)

@@ -21,6 +21,7 @@ from agentic_backend.application import (
     Kind,
     LimitReached,
     NotFound,
+    Panel,
     Point,
     RecordConflict,
     SessionNotFound,
@@ -78,6 +79,7 @@ class Retrieval(Application):
     catalog = "agents_catalog.yaml"
     records: ClassVar[Sequence[Kind[Any]]] = (*KINDS, *RUN_KINDS)
     metrics = METRICS
+    panels: ClassVar[Sequence[Panel]] = (Panel("documents", "Documents", "documents.html", may=frozenset({"follow"})),)
 
     class Settings(RunSettings):
         embeddings: bool = True
@@ -183,7 +185,7 @@ class Retrieval(Application):
 
     async def list_collections(self, user: User) -> Collections:
         """The collections that the user may read."""
-        return Collections(collections=[collection_view(user, each) for each in await self.library.readable(user)])
+        return _collections(user, await self.library.readable(user))
 
     async def change_collection(self, user: User, collection: str, body: ChangedCollection) -> CollectionView:
         """Give a collection another title, share it with another group, or with none."""
@@ -271,7 +273,7 @@ class Retrieval(Application):
     async def list_attached(self, user: User, session: str) -> Collections:
         """The collections that a conversation asks, as far as the user may read them now."""
         found = await self._attached(user, session)
-        return Collections(collections=[collection_view(user, each) for each in found])
+        return _collections(user, found)
 
     async def get_turn(self, user: User, session: str) -> TurnView:
         """What was done for the last answer of a conversation that asks documents."""
@@ -348,6 +350,10 @@ class Retrieval(Application):
         if found is None or found.value.collection != collection.key or found.value.state == "removing":
             raise NotFound("There is no such document.")
         return found
+
+
+def _collections(user: User, found: Sequence[StoredCollection]) -> Collections:
+    return Collections(collections=[collection_view(user, each) for each in found], groups=sorted(user.groups))
 
 
 def _require_member(user: User, group: str | None) -> None:

@@ -1,7 +1,7 @@
 """Documents: the files of collections, with what is stored of their contents and texts."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from hashlib import sha256
 from time import time_ns
@@ -33,7 +33,7 @@ from agentic_backend.applications.retrieval.shelves import Place, Shelf
 StoredDocument = Stored[SourceFile]
 Part = TypeVar("Part", Piece, StoredChunk)
 
-_WRITTEN_AT_ONCE, _REMOVED_AT_ONCE = 8, 100
+_WRITTEN_AT_ONCE, _REMOVED_AT_ONCE, _READ_AT_ONCE = 8, 100, 100
 _TRIES = 5
 _TAKEN = ("waiting", "replacing", "ready")
 """States of documents whose content has come whole."""
@@ -101,6 +101,18 @@ class Documents:
 
     async def get(self, place: Place, key: str) -> StoredDocument | None:
         return await self._at(place).documents.get(key)
+
+    async def several(self, places: Collection[tuple[Place, str]]) -> dict[tuple[Place, str], StoredDocument]:
+        """Those that there are, by place and key."""
+        keys: dict[Place, list[str]] = {}
+        for place, key in places:
+            keys.setdefault(place, []).append(key)
+        found: dict[tuple[Place, str], StoredDocument] = {}
+        for place, some in keys.items():
+            for first in range(0, len(some), _READ_AT_ONCE):
+                there = await self._at(place).documents.get_several(some[first : first + _READ_AT_ONCE])
+                found.update(((place, key), each) for key, each in there.items())
+        return found
 
     async def of_collection(
         self, collection: StoredCollection, limit: int = 200, cursor: str | None = None

@@ -17,7 +17,7 @@ StoredCollection = Stored[Collection]
 
 MOST_GROUPS = 50
 """Of one user, in which collections are looked for."""
-_MOST_OF_GROUP = 200
+_MOST_OF_GROUP, _READ_AT_ONCE = 200, 100
 _TRIES = 5
 OF_CONVERSATION = "conversation"
 """The id of the collection of a conversation's own files."""
@@ -79,14 +79,21 @@ class Library:
 
     async def may_read(self, user: User, collections: Sequence[StoredCollection]) -> dict[str, StoredCollection]:
         """Those of them that the user may read now, by id: what was read before this was theirs to read."""
-        found = await gather(*map(self._again, collections))
-        return {each.key: each for each in found if each is not None and is_readable(user, each)}
+        keys: dict[Place, list[str]] = {}
+        for each in collections:
+            keys.setdefault(Place.of(each), []).append(each.key)
+        found = await gather(*(self._again(place, some) for place, some in keys.items()))
+        return {each.key: each for there in found for each in there if is_readable(user, each)}
 
-    async def _again(self, collection: StoredCollection) -> StoredCollection | None:
-        try:
-            return await self._at(Place.of(collection)).collections.get(collection.key)
-        except SessionNotFound:
-            return None
+    async def _again(self, place: Place, keys: Sequence[str]) -> list[StoredCollection]:
+        with suppress(SessionNotFound):
+            own = self._at(place).collections
+            return [
+                each
+                for first in range(0, len(keys), _READ_AT_ONCE)
+                for each in (await own.get_several(keys[first : first + _READ_AT_ONCE])).values()
+            ]
+        return []
 
     async def at(self, place: Place, collection_id: str) -> StoredCollection | None:
         """As it is stored, for nobody to see."""

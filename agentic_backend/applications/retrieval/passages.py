@@ -30,6 +30,7 @@ class Passage:
     """The document's name."""
     collection: str
     """The title of its collection."""
+    collection_id: str
     start: int
     end: int
     """`[start, end)` in characters of the document's text."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agentic_backend.application import ApplicationUnavailable, User
 from agentic_backend.applications.retrieval.judging.citations import check_citations
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
-from agentic_backend.applications.retrieval.judging.judge import Judgement, judge
+from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
 from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
@@ -44,8 +44,10 @@ _NO_NAME = "…"
 _JUDGE_S = 3.0
 """Less than a hook may take."""
 # Of what is told, which is one record.
-_MOST_SENTENCES, _MOST_HEADINGS, _LONGEST_HEADING = 1_000, 8, 200
+_MOST_HEADINGS, _LONGEST_HEADING = 8, 200
 _LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
+_MOST_JUDGED, _LONGEST_JUDGED = 100, 300
+"""Sentences that are told of, and characters of each."""
 
 
 @dataclass(slots=True)
@@ -60,6 +62,8 @@ class Answering:
     retrieved: Retrieved = field(default_factory=Retrieved)
     packed: Packed = field(default_factory=lambda: Packed(()))
     judgement: Judgement | None = None
+    judged: str = ""
+    """The answer that was judged."""
     removed: int = 0
     """Citations and links that were removed from the answer."""
 
@@ -134,17 +138,20 @@ async def check(answering: Answering, text: str) -> Checked:
     if answering.judge == "off" or not sources:
         return Checked(found.text, found.cited)
     threshold = answering.judge_threshold
-    answering.judgement = await _judged(found.text, sources, threshold)
+    answering.judged = found.text
+    answering.judgement = await _judgement(found.text, sources, threshold)
     if answering.judgement is not None and answering.judgement.score >= threshold:
         return Checked(found.text, found.cited)
     if answering.judge == "withhold":
+        # What is withheld stands in no panel either.
+        answering.judged = ""
         return Checked(WITHHELD, (), is_withheld=True)
     if answering.judgement is None:
         return Checked(found.text, found.cited)
     return Checked(f"{found.text}\n\n*{_NOT_SUPPORTED}*", found.cited)
 
 
-async def _judged(text: str, sources: Mapping[int, str], threshold: float) -> Judgement | None:
+async def _judgement(text: str, sources: Mapping[int, str], threshold: float) -> Judgement | None:
     """None if the judge fails or takes too long."""
     try:
         async with asyncio.timeout(_JUDGE_S):
@@ -166,10 +173,19 @@ def told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
         "tokens": answering.packed.tokens,
     }
     if whole and answering.judgement is not None:
-        judged = answering.judgement.sentences[:_MOST_SENTENCES]
-        sentences = [[one.start, one.end, one.score, one.reason] for one in judged]
+        sentences = [_judged(answering.judged, one) for one in answering.judgement.sentences[:_MOST_JUDGED]]
         told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
     return told
+
+
+def _judged(answer: str, one: JudgedSentence) -> dict[str, Any]:
+    return {
+        "text": answer[one.start : one.end][:_LONGEST_JUDGED],
+        "score": one.score,
+        "supported": one.supported,
+        "reason": one.reason,
+        "cited": list(one.cited),
+    }
 
 
 def told_ways(answering: Answering) -> dict[str, dict[str, Any]]:
@@ -186,6 +202,7 @@ def told_passage(passage: Passage, number: int) -> dict[str, Any]:
         "document": passage.document,
         "name": passage.name,
         "collection": passage.collection,
+        "collection_id": passage.collection_id,
         "path": [heading[:_LONGEST_HEADING] for heading in passage.path[:_MOST_HEADINGS]],
         "page": passage.page,
         "start": passage.start,

@@ -142,17 +142,14 @@ class Retriever:
         fused: Sequence[tuple[Fused[_Key], StoredChunk]],
         collections: Sequence[StoredCollection],
     ) -> list[Passage]:
-        keys = list(dict.fromkeys((one.item[0], chunk.document) for one, chunk in fused))
-        found = await asyncio.gather(*(self._documents.get(place, key) for place, key in keys))
-        documents = {key: each for key, each in zip(keys, found, strict=True) if each is not None}
+        documents = await self._documents.several({(one.item[0], chunk.document) for one, chunk in fused})
         # Last, so that what was read before was theirs to read.
         readable = await self._library.may_read(user, collections)
         passages = []
         for one, chunk in fused:
             document = documents.get((one.item[0], chunk.document))
             if document is not None and is_there(document, chunk.edition) and document.value.collection in readable:
-                title = readable[document.value.collection].value.title
-                passages.append(_passage(one, chunk, document, title))
+                passages.append(_passage(one, chunk, document, readable[document.value.collection]))
         return passages
 
 
@@ -216,13 +213,14 @@ def is_there(document: StoredDocument, edition: int) -> bool:
     return document.value.state != "removing" and document.value.edition == edition
 
 
-def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: str) -> Passage:
+def _passage(one: Fused[_Key], chunk: StoredChunk, document: StoredDocument, collection: StoredCollection) -> Passage:
     return Passage(
         place=one.item[0],
         document=chunk.document,
         edition=chunk.edition,
         name=document.value.name,
-        collection=collection,
+        collection=collection.value.title,
+        collection_id=collection.key,
         start=chunk.start,
         end=chunk.end,
         path=chunk.path,

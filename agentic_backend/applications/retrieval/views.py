@@ -41,6 +41,8 @@ class Collections(Value):
     """The user's own collections, then those that are shared with their groups."""
 
     collections: list[CollectionView]
+    groups: list[str]
+    """Those of the user: a collection can be shared with one of them."""
 
 
 class DocumentView(Value):
@@ -137,7 +139,7 @@ class TurnView(Value):
     exchange_id: str
     query: str
     told: str
-    """As JSON: the ways of searching, the passages, and what the judge says."""
+    """As JSON: the ways of searching, the passages, and what the judge says of each sentence."""
 
 
 def collection_view(user: User, stored: StoredCollection) -> CollectionView:

@@ -160,7 +160,7 @@ class ExchangeModules:
 
         The records are the session's: the exchange's answer is another text.
         """
-        facts = ResponseFacts(title, Channel.FINAL, is_title=True)
+        facts = ResponseFacts(title, is_title=True)
         reviewed = await self._review(Point.AFTER_AI, facts, parts, None, None)
         return replace(reviewed, trail=[_of_session(record) for record in reviewed.trail])
 

@@ -57,7 +57,7 @@ async def read_upload(request: Request, field: str, most_bytes: int) -> Upload:
         async with served_timeout(_TIMEOUT_S):
             async for piece in request.stream():
                 await asyncio.to_thread(reading.take, piece)
-        return reading.result()
+        return await asyncio.to_thread(reading.result)
     except BaseException as error:
         reading.file.close()
         raise _refused(error, field) from error
@@ -119,6 +119,8 @@ class _Reading:
         """Raises BadFrame if the body ended too early."""
         if self._name is None or not self._is_whole:
             raise BadFrame(f"{self._field}: expected one file under this name")
+        # Whoever is given it reads from its beginning.
+        self.file.seek(0)
         return Upload(self._name, self.file)
 
     def _begin_part(self) -> None:

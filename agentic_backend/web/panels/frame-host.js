@@ -2,8 +2,9 @@
  * The page's end of a frame: JSON-RPC 2.0 over postMessage, in the dialect of MCP Apps (2026-01-26), and a port by which
  * the frame's own document, before it becomes another, tells what a person does in it.
  *
- * Whatever a frame sends is copied as JSON before it is looked at, and ends as an answer or is left alone. A frame is
- * told nothing before it has said that it listens. One that sends too much, or becomes another document, is ended.
+ * Whatever a frame sends is copied as JSON before it is looked at, but for the file of a call, and ends as an answer or is
+ * left alone. A frame is told nothing before it has said that it listens. One that sends too much, or becomes another
+ * document, is ended.
  */
 
 import { writtenJson } from "../client/exact-json.js";
@@ -63,7 +64,7 @@ export class FrameHost {
 
   /**
    * `given` has the `html` to show; `requests` and `notifications`, which map methods to what is done with their
-   * parameters; `onReady(csp)`, called with the hosts that the frame allows; `onListening()`, called when the frame says
+   * parameters, and requests with the Blob that came as the `upload` of a call, or null; `onReady(csp)`, called with the hosts that the frame allows; `onListening()`, called when the frame says
    * that it listens; `onKey(key)`, called with a key that its document has left alone; `onEnter()`, called when a person
    * comes into it or leaves it; and `onEnd(why)`, called with `flood` or `left` when it has been ended.
    */
@@ -123,6 +124,7 @@ export class FrameHost {
 
   #received({ source, origin, data }) {
     if (source !== this.#frame.contentWindow || origin !== "null") return;
+    const upload = takenUpload(data);
     const message = plainJson(data);
     if (!this.#mayGoOn(1 + (message?.steps ?? STEPS) / STEPS)) return this.#leave ? this.#leave() : this.#end("flood");
     const { jsonrpc, id, method, params } = isObject(message?.value) ? message.value : {};
@@ -132,7 +134,7 @@ export class FrameHost {
     }
     if (jsonrpc !== "2.0" || typeof method !== "string") return;
     const given = isObject(params) ? params : {};
-    if (isId(id)) this.#answer(id, method, given);
+    if (isId(id)) this.#answer(id, method, given, upload);
     else this.#notified(method, given);
   }
 
@@ -202,13 +204,13 @@ export class FrameHost {
     }
   }
 
-  async #answer(id, method, params) {
+  async #answer(id, method, params, upload) {
     this.#pending += 1;
     try {
       const handle = this.#given.requests.get(method);
       if (!handle) throw new Refused("There is no such method here.", NO_METHOD);
       if (this.#pending > MOST_PENDING) throw new Refused("Too many calls at once.", FAILED);
-      this.#post({ id, result: await handle(params) });
+      this.#post({ id, result: await handle(params, upload) });
     } catch (error) {
       const { code, message } = error instanceof Refused ? error : { code: FAILED, message: "internal error" };
       this.#post({ id, error: { code, message } });
@@ -216,6 +218,18 @@ export class FrameHost {
       this.#pending -= 1;
     }
   }
+}
+
+/**
+ * The Blob in a call's arguments, which is taken out of them; null if there is none. What was sent is a copy that the
+ * browser has made, of plain objects: nothing runs when it is read, and a Blob is one.
+ */
+function takenUpload(data) {
+  const args = data?.method === "tools/call" ? data.params?.arguments : null;
+  const upload = args?.upload;
+  if (!(upload instanceof Blob)) return null;
+  delete args.upload;
+  return upload;
 }
 
 /** Keys with which a person moves about, and begins nothing. */

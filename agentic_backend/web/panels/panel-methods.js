@@ -20,6 +20,8 @@ import { isObject } from "./plain-json.js";
 
 const PROTOCOL = "2026-01-26";
 const LONGEST_ASK = 20_000;
+/** Files of one panel that are sent at once. */
+const MOST_UPLOADS = 4;
 
 /**
  * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `allowed()`
@@ -34,6 +36,21 @@ export function methodsOf({ panel, panels, frame, displayMode, allowed, context,
     if (!(await begins(withinMs))) throw new Refused("A person has to begin this in the panel.");
   };
   const approve = { begun, confirm };
+  const mostBytes = panels.store.state.limits?.attachment_bytes ?? 0;
+  let uploads = 0;
+  /** What `call` resolves to, which sends this file; null: none. */
+  const sending = async (upload, call) => {
+    if (!upload) return call();
+    if (!(upload instanceof File)) throw new Refused("An upload is a File.");
+    if (upload.size > mostBytes) throw new Refused(`A file has at most ${mostBytes} bytes.`);
+    if (uploads >= MOST_UPLOADS) throw new Refused("Too many files at once.");
+    uploads += 1;
+    try {
+      return await call();
+    } finally {
+      uploads -= 1;
+    }
+  };
   const requests = {
     "ui/initialize": () => ({
       protocolVersion: PROTOCOL,
@@ -43,6 +60,7 @@ export function methodsOf({ panel, panels, frame, displayMode, allowed, context,
         serverTools: {},
         sandbox: { permissions: {}, csp: allowed() },
         ...(panel.may.includes("ask") && { message: { text: {} } }),
+        ...(!panel.isOfTool && { experimental: { uploads: { most_bytes: mostBytes, most_at_once: MOST_UPLOADS } } }),
         ...(context?.isPossible && { updateModelContext: { text: {}, structuredContent: {} } }),
       },
       hostContext: {
@@ -53,10 +71,17 @@ export function methodsOf({ panel, panels, frame, displayMode, allowed, context,
     }),
     ping: () => ({}),
     "ui/request-display-mode": () => ({ mode: displayMode }),
-    async "tools/call"({ name, arguments: given }) {
+    async "tools/call"({ name, arguments: given }, upload) {
       const args = isObject(given) ? given : {};
-      if (panel.isOfTool) return appToolResult({ panels, sessionId: panel.sessionId, rank: panel.rank, approve, name, args });
-      return toolResult({ api: panels.api, calls: await panels.calls(panel), approve, name, args });
+      if (panel.isOfTool) {
+        if (upload) throw new Refused("The call takes no file.");
+        return appToolResult({ panels, sessionId: panel.sessionId, rank: panel.rank, approve, name, args });
+      }
+      // One that is no file, whatever it looks like, has stayed among the arguments.
+      if ("upload" in args) throw new Refused("An upload is a File.");
+      return sending(upload, async () =>
+        toolResult({ api: panels.api, calls: await panels.calls(panel), approve, name, args, upload }),
+      );
     },
     async "ui/open-link"({ url }) {
       const href = typeof url === "string" ? safeHref(url) : null;

@@ -97,7 +97,8 @@ async def test_an_agent_asks_what_its_entry_names_and_the_conversation_has(serve
             assert {name for _, name in sources_of(final)} == {"flood.md"}
         turn = (await client.get(f"/sessions/{session_id}/turn")).json()
         told = json.loads(turn["told"])
-        assert [each["name"] for each in told["passages"]] == ["flood.md"] and "words" in told["ways"]
+        [passage] = told["passages"]
+        assert (passage["name"], passage["collection_id"]) == ("flood.md", terms) and "words" in told["ways"]
     async with documents(server, "eve") as eve:
         for call in (eve.get(f"/sessions/{session_id}/turn"), eve.get(f"/sessions/{session_id}/collections")):
             assert error_of(await call)["code"] == "session_not_found"
@@ -119,6 +120,30 @@ async def test_files_of_a_conversation_are_asked_in_every_turn_and_go_with_it(se
         assert deleted.status_code == 204
     stored = b"".join(file.read_bytes() for file in server.data.glob("*.db*"))
     assert session_id.encode().hex().encode() not in stored
+
+
+async def test_what_is_kept_of_a_turn_is_of_the_answer_not_of_the_sessions_title(server: RunningServer) -> None:
+    async with documents(server, "lou") as client:
+        await collection(client, "Terms", flood=FLOOD)
+        question = "Is damage by groundwater covered?"
+        final = await answered(server, question, "documents", "lou")
+        session_id = final["messages"][0]["session_id"]
+        async with asyncio.timeout(30):
+            while (await client.get(f"{server.address}/agentic/v1/sessions/{session_id}")).json()["title"] == question:
+                await asyncio.sleep(0.02)
+        told = json.loads((await client.get(f"/sessions/{session_id}/turn")).json()["told"])
+        [sentence] = [each for each in told["judge"]["sentences"] if each["reason"] != "needs_none"]
+        assert sentence["text"].endswith("Damage by groundwater is never covered. [1]") and sentence["supported"]
+
+
+async def test_that_nothing_was_found_is_kept_too(server: RunningServer) -> None:
+    async with documents(server, "mia") as client:
+        await collection(client, "Terms", flood=FLOOD)
+        final = await answered(server, "zebra", "documents", "mia")
+        turn = (await client.get(f"/sessions/{final['messages'][0]['session_id']}/turn")).json()
+        told = json.loads(turn["told"])
+        assert (turn["exchange_id"], told["passages"]) == (final["messages"][0]["exchange_id"], [])
+        assert told["ways"]["words"]["found"] == 0
 
 
 async def test_the_corpus_alone_says_that_it_does_not_know_and_asks_no_model(server: RunningServer) -> None:
@@ -149,6 +174,9 @@ async def test_what_the_documents_do_not_support_is_withheld_where_the_entry_say
     untrue = "echo Groundwater is covered up to 90,000 euros in zone 9 [1]."
     final = await answered(server, untrue, "strict", "hal")
     assert (final["status"], "90,000" in text_of(final)) == ("blocked", False)
+    async with documents(server, "hal") as client:
+        turn = (await client.get(f"/sessions/{final['messages'][0]['session_id']}/turn")).json()
+    assert "90,000" not in json.dumps(json.loads(turn["told"])["judge"])
     final = await answered(server, untrue, "documents", "hal")
     assert "not supported by the documents" in text_of(final)
 
@@ -184,7 +212,7 @@ async def test_nothing_of_a_user_is_left_behind(server: RunningServer) -> None:
     async with documents(server, "kim") as client:
         await collection(client, "Terms", leave=LEAVE)
         assert (await client.delete(f"{server.address}/agentic/v1/me")).status_code == 204
-        assert (await client.get("/collections")).json() == {"collections": []}
+        assert (await client.get("/collections")).json()["collections"] == []
     assert b"kim".hex().encode() not in b"".join(file.read_bytes() for file in server.data.glob("*.db*"))
 
 

@@ -10,7 +10,7 @@ from agentic_backend.applications.retrieval.shelves import Place
 
 
 def passage(start: int, text: str, **values: object) -> Passage:
-    made = Passage(Place("ann"), "d", 1, "a.md", "Terms", start, start + len(text), ("Rules",), text)
+    made = Passage(Place("ann"), "d", 1, "a.md", "Terms", "c", start, start + len(text), ("Rules",), text)
     return replace(made, **values)  # type: ignore[arg-type]
 
 

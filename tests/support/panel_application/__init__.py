@@ -1,5 +1,6 @@
 """An application with a panel at each place. What they do, a test tells them in their frames."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agentic_backend.application import (
     Panel,
     PartKind,
     Query,
+    Upload,
     User,
     Value,
     application_of,
@@ -41,6 +43,15 @@ class Said(Value):
     board: str
     words: str
     large: int = 2**60 + 1
+
+
+class Pinned(Value):
+    """What was put on a board."""
+
+    who: str
+    board: str
+    name: str
+    text: str
 
 
 class Words(Frame):
@@ -77,6 +88,7 @@ class Boards(Application):
         return [
             Call("POST", "/boards/{board}/words", self.say, errors=[Forbidden]),
             Call("POST", "/boards/{board}/erased", self.erase, errors=[ApprovalRequired]),
+            Call("POST", "/boards/{board}/files", self.pin),
             Call("GET", "/panels/{name}", self.get_named),
             Call("GET", "/{name}", self.get_any),
         ]
@@ -91,6 +103,11 @@ class Boards(Application):
         """Erase a board, once the person has approved of it."""
         self.require_approval("Erase the board", {"board": board, "words": body.words})
         return Said(who=user.id, board=board, words="erased")
+
+    async def pin(self, user: User, board: str, upload: Upload) -> Pinned:
+        """Put a file on a board."""
+        text = (await asyncio.to_thread(upload.file.read)).decode()
+        return Pinned(who=user.id, board=board, name=upload.name, text=text[:100])
 
     async def get_named(self, user: User, name: str) -> Said:
         """A call whose path could be that of a panel's document."""

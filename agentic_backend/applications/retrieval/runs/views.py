@@ -39,6 +39,7 @@ class PassagePlace(Value):
     document: str
     name: str
     collection: str
+    collection_id: str
     path: tuple[str, ...]
     page: int | None
     start: int

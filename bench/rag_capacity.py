@@ -1,0 +1,107 @@
+"""How long a question takes among many chunks, without models: words, vectors, fusion, and the reads of what is found.
+
+`python rag_capacity.py [--chunks 50000]`: chunks of 120 words of a made-up language, with vectors of 384 numbers, in
+ten collections of one person on SQLite; all are asked. The first question reads the index into memory.
+"""
+
+import argparse
+import asyncio
+import random
+import time
+from array import array
+from collections.abc import Sequence
+from statistics import quantiles
+from types import SimpleNamespace
+from typing import Any
+
+from agentic_backend.application import User
+from agentic_backend.applications.retrieval.application import Retrieval
+from agentic_backend.applications.retrieval.reading import index_of
+from agentic_backend.applications.retrieval.records import SourceFile, StoredChunk
+from agentic_backend.applications.retrieval.shelves import Place, Shelf
+from agentic_backend.testing import open_application
+
+BENCH, MODEL, DIMENSIONS = User("bench", "Bench"), "bench", 384
+COLLECTIONS, OF_DOCUMENT, QUESTIONS = 10, 100, 300
+VOCABULARY = [f"wort{number}" for number in range(20_000)]
+
+
+def vector(chance: random.Random) -> Any:
+    return array("f", (chance.gauss(0, 1) for _ in range(DIMENSIONS)))
+
+
+def text(chance: random.Random, words: int) -> str:
+    # As in a language: few words are common.
+    return " ".join(VOCABULARY[min(int(chance.paretovariate(0.9)) * 7, 19_999)] for _ in range(words))
+
+
+async def fill(application: Retrieval, chunks: int) -> list[Any]:
+    chance = random.Random(7)
+    made = [await application.library.add(BENCH, f"Collection {number}", None) for number in range(COLLECTIONS)]
+    shelf = Shelf(application, Place(BENCH.id))
+    for first in range(0, chunks, OF_DOCUMENT):
+        collection = made[first // OF_DOCUMENT % COLLECTIONS]
+        index, key = index_of(collection.key, MODEL), f"{collection.key}.{first}"
+        file = SourceFile(
+            collection=collection.key, name=f"{first}.md", sha256="", size=1, state="ready", edition=1, next_edition=1
+        )
+        await shelf.documents.add(file, key)
+        writes = []
+        for number in range(OF_DOCUMENT):
+            chunk = StoredChunk(
+                index=index,
+                document=key,
+                edition=1,
+                number=number,
+                start=number * 1_000,
+                end=number * 1_000 + 900,
+                path=("A heading",),
+                kind="text",
+                text=text(chance, 120),
+                language="en",
+            )
+            writes.append(shelf.chunks.adding(chunk, f"{key}.{number}", vector=vector(chance)))
+        await application.write(writes)
+    for each in made:
+        await application.library.search_within(each, index_of(each.key, MODEL))
+    return [await application.library.get(BENCH, each.key) for each in made]
+
+
+async def measured(chunks: int) -> None:
+    chance = random.Random(8)
+    async with open_application(Retrieval, {"embeddings": False}) as opened:
+        application = opened.application
+        began = time.monotonic()
+        collections = await fill(application, chunks)
+        print(f"{chunks} chunks stored in {time.monotonic() - began:.0f} s")
+        retriever = application.retriever
+        retriever._embedder = MODEL
+
+        async def embed(texts: Sequence[str], **_: Any) -> Any:
+            return SimpleNamespace(vectors=[vector(chance) for _ in texts])
+
+        application.embed = embed  # type: ignore[method-assign,assignment]
+        # What was written in the last minute is looked for at each search.
+        await asyncio.sleep(65)
+        began = time.monotonic()
+        await retriever.retrieve(BENCH, text(chance, 8), collections)
+        print(f"the first question: {time.monotonic() - began:.1f} s")
+        took, cpu = [], time.process_time()
+        for _ in range(QUESTIONS):
+            began = time.monotonic()
+            found = await retriever.retrieve(BENCH, text(chance, 8), collections)
+            took.append((time.monotonic() - began) * 1000)
+            assert found.passages and not any(way.failed for way in found.ways.values())
+        parts = quantiles(took, n=100)
+        cpu_ms = (time.process_time() - cpu) / QUESTIONS * 1000
+        print(f"a question: p50 {parts[49]:.0f} ms, p95 {parts[94]:.0f} ms, {cpu_ms:.0f} ms of processor time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=50_000)
+    asyncio.run(measured(parser.parse_args().chunks))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+from agentic_backend.applications.retrieval.chunking.chunks import chunks_of
 from agentic_backend.applications.retrieval.chunking.sizes import _PIECE, tokens_in
-from agentic_backend.applications.retrieval.chunks import chunks_of
 from agentic_backend.extraction.readers.markdown import read_markdown
 from agentic_backend.records.word_index import WordIndex, best
 from agentic_backend.records.words import counted_words, sought_words

@@ -20,7 +20,7 @@ from agentic_backend.application import (
     SessionNotFound,
     StoreUnavailable,
 )
-from agentic_backend.applications.retrieval.chunks import CHUNKER
+from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import READ, WAITING

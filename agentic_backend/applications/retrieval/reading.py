@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from agentic_backend.application import AgenticError, Application, Document, RecordConflict, RecordWrite, User, Vector
-from agentic_backend.applications.retrieval.chunks import CHUNKER, Chunk, chunks_of
+from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER, Chunk, chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentic_backend.application import Point, ReviewedText, User
-from agentic_backend.applications.retrieval.passages import Packed, Passage
-from agentic_backend.applications.retrieval.pipeline import TOOL
+from agentic_backend.applications.retrieval.passages import Packed
+from agentic_backend.applications.retrieval.pipeline import TOOL, reviewed
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
@@ -33,18 +33,18 @@ class Reviews:
 
     async def packed(self, packed: Packed) -> Packed:
         """The passages as modules leave them."""
-        return replace(packed, passages=[await self._passage(each) for each in packed.passages])
+        return replace(packed, passages=await reviewed(packed.passages, self._passage))
 
-    async def _passage(self, passage: Passage) -> Passage:
+    async def _passage(self, text: str) -> str:
         left = await self._application.review(
-            passage.text,
+            text,
             user=self._user,
             agent_id=self._agent_id,
             point=Point.TOOL_RESULT,
             tool=TOOL,
             within=self._within,
         )
-        return passage if left.text == passage.text else replace(passage, text=left.text)
+        return left.text
 
     @property
     def _agent_id(self) -> str:

@@ -54,9 +54,9 @@ class Ingestion:
         self._reading = DocumentReading(application, library, documents)
         self._embedder = embedder
         self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
-        """Documents by the people whose they are, who take turns."""
+        """What waits, by the people whose it is, who take turns."""
         self._count = 0
-        """How many that are."""
+        """How much that is."""
         self._tries: dict[_Job, int] = {}
         """How often documents have failed that are tried again."""
         self._without_vectors: set[_Job] = set()
@@ -108,7 +108,8 @@ class Ingestion:
     async def find_outdated(self) -> None:
         """Look for documents that another chunker has cut or another model has embedded: they are read again."""
         async for each in self._documents.in_state("ready"):
-            if (each.value.chunker, each.value.embedder) != (CHUNKER, self._embedder):
+            # A server without an embedder leaves what others have embedded.
+            if each.value.chunker != CHUNKER or self._embedder not in (None, each.value.embedder):
                 with suppress(RecordConflict, SessionNotFound):
                     await self._documents.read_again(each)
                     self.add(each)
@@ -166,6 +167,7 @@ class Ingestion:
         except CollectionGone:
             await self._documents.remove(document)
             self._add(job)
+            return
         is_whole = job not in self._without_vectors
         self._application.measure(READ, outcome="ready" if is_whole else "without_vectors")
         self._tries.pop(job, None)

@@ -224,7 +224,7 @@ class Retrieval(Application):
         """Remove a document: from now on nothing of it is found."""
         found = await self._document(await self.library.own(user, collection), document)
         await self.documents.remove(found)
-        self.ingestion.add(found)
+        self.ingestion.add_removed(found)
 
     async def get_text(self, user: User, collection: str, document: str, query: Span) -> DocumentText:
         """A piece of what was read of a document, of up to 100,000 characters."""

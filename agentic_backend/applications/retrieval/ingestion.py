@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from agentic_backend.application import (
@@ -25,7 +25,7 @@ from agentic_backend.applications.retrieval.documents import Documents, StoredDo
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import READ, WAITING
 from agentic_backend.applications.retrieval.reading import CollectionGone, DocumentReading, NotEmbedded
-from agentic_backend.applications.retrieval.records import DocumentState
+from agentic_backend.applications.retrieval.records import Collection, DocumentState
 from agentic_backend.applications.retrieval.shelves import Place
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,38 @@ class _Job:
     key: str
     """Of a document, or of a collection that goes."""
     is_collection: bool = False
+    removes: bool = False
+    """Whether it needs no more than the store: it waits for no model."""
+
+
+class _Turns:
+    """What waits, of which different people's takes turns."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
+        """By the people whose it is."""
+        self._count = 0
+        self._is_work = asyncio.Event()
+
+    def add(self, job: _Job) -> None:
+        if self._count < _MOST_WAITING:
+            jobs = self._waiting.setdefault(job.place.user_id, OrderedDict())
+            self._count += job not in jobs
+            jobs[job] = None
+        self._is_work.set()
+
+    async def next(self) -> _Job:
+        """The next one, as soon as there is any."""
+        while not self._waiting:
+            self._is_work.clear()
+            await self._is_work.wait()
+        owner_id, jobs = self._waiting.popitem(last=False)
+        job, _ = jobs.popitem(last=False)
+        self._count -= 1
+        if jobs:
+            # Behind the others.
+            self._waiting[owner_id] = jobs
+        return job
 
 
 class Ingestion:
@@ -53,30 +85,24 @@ class Ingestion:
         self._documents = documents
         self._reading = DocumentReading(application, library, documents)
         self._embedder = embedder
-        self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
-        """What waits, by the people whose it is, who take turns."""
-        self._count = 0
-        """How much that is."""
+        self._to_read, self._to_remove = _Turns(), _Turns()
         self._tries: dict[_Job, int] = {}
         """How often documents have failed that are tried again."""
         self._without_vectors: set[_Job] = set()
         """Documents that could not be embedded."""
-        self._is_work = asyncio.Event()
 
     def add(self, document: StoredDocument) -> None:
         """Let this document have its turn."""
-        self._add(_Job(Place.of(document), document.key))
+        removes = document.value.state in ("replacing", "removing")
+        self._add(_Job(Place.of(document), document.key, removes=removes))
 
-    def add_removed(self, collection: StoredCollection) -> None:
-        """Let this collection go, with all its documents, when it is its turn."""
-        self._add(_Job(Place.of(collection), collection.key, is_collection=True))
+    def add_removed(self, gone: StoredDocument | StoredCollection) -> None:
+        """Let this document go, or this collection with all its documents, when it is its turn."""
+        is_collection = isinstance(gone.value, Collection)
+        self._add(_Job(Place.of(gone), gone.key, is_collection=is_collection, removes=True))
 
     def _add(self, job: _Job) -> None:
-        if self._count < _MOST_WAITING:
-            jobs = self._waiting.setdefault(job.place.user_id, OrderedDict())
-            self._count += job not in jobs
-            jobs[job] = None
-        self._is_work.set()
+        (self._to_remove if job.removes else self._to_read).add(job)
 
     async def find_work(self) -> None:
         """Look for what waits or goes, such as documents of a server that was killed, or whose content broke off."""
@@ -115,12 +141,12 @@ class Ingestion:
                     self.add(each)
 
     async def run(self) -> None:
-        """Do what waits, until this is cancelled."""
+        """Do what waits, until this is cancelled. What goes does so while something that hangs is read."""
+        await asyncio.gather(self._run(self._to_read), self._run(self._to_remove))
+
+    async def _run(self, turns: _Turns) -> None:
         while True:
-            await self._is_work.wait()
-            if (job := self._next()) is None:
-                self._is_work.clear()
-                continue
+            job = await turns.next()
             try:
                 await self._do(job)
             except (RecordConflict, SessionNotFound):
@@ -132,17 +158,6 @@ class Ingestion:
                 self._add(job)
             except Exception as error:
                 await self._settled(job, error)
-
-    def _next(self) -> _Job | None:
-        if not self._waiting:
-            return None
-        owner_id, jobs = self._waiting.popitem(last=False)
-        job, _ = jobs.popitem(last=False)
-        self._count -= 1
-        if jobs:
-            # Behind the others.
-            self._waiting[owner_id] = jobs
-        return job
 
     async def _do(self, job: _Job) -> None:
         if job.is_collection:
@@ -166,7 +181,7 @@ class Ingestion:
             await self._reading.read(document, None if job in self._without_vectors else self._embedder)
         except CollectionGone:
             await self._documents.remove(document)
-            self._add(job)
+            self._add(replace(job, removes=True))
             return
         is_whole = job not in self._without_vectors
         self._application.measure(READ, outcome="ready" if is_whole else "without_vectors")
@@ -226,7 +241,7 @@ class Ingestion:
             return
         for each in page.records:
             await self._documents.remove(each)
-            self.add(each)
+            self.add_removed(each)
         if any(each.value.state != "removing" for each in page.records):
             self._add(job)
 

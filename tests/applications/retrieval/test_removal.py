@@ -138,3 +138,20 @@ async def test_what_is_written_after_another_instance_has_removed_the_document_i
         await removed.wait()
     # The document is still there, as the other instance forgets it last.
     await until_there_are(opened, 1, 1, 0, 0, 0)
+
+
+async def test_what_goes_waits_for_nothing_that_is_read() -> None:
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE, flood=FLOOD)
+        flood = (await settled(client, terms))["flood.md"]["id"]
+
+        async def hangs(*_: Any, **__: Any) -> Any:
+            await asyncio.Event().wait()
+
+        opened.application.read_document = hangs  # type: ignore[method-assign]
+        await put(client, terms, "new.md", b"# New")
+        await client.delete(f"/collections/{terms}/documents/{flood}")
+        documents = opened.application.records_of(OF_USERS.documents).of_user("ann")
+        async with asyncio.timeout(30):
+            while await documents.get(flood) is not None:
+                await asyncio.sleep(0.02)

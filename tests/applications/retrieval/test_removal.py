@@ -47,7 +47,7 @@ async def test_what_takes_the_place_of_a_removed_document_does_not_bring_it_back
 ) -> None:
     terms = await collection(ann, "Terms", leave=LEAVE)
     # The ingestion has not come to it yet.
-    monkeypatch.setattr(ingestion.Ingestion, "_next", lambda self: None)
+    monkeypatch.setattr(ingestion.Ingestion, "_add", lambda self, job: None)
     [document] = (await settled(ann, terms)).values()
     await ann.delete(f"/collections/{terms}/documents/{document['id']}")
     await put(ann, terms, "leave.md", FLOOD.encode())

@@ -34,8 +34,8 @@ UNUSED = [
 """No module has failed or extracted, no application keeps records, no admin has read, no agent keeps items or hands
 over, no history was long.
 """
-UNUSED += ["partial_pieces", "agent_versions"]
-"""No answer was long, and 0.1.0 kept no agents in its database."""
+UNUSED += ["partial_pieces", "agent_versions", "journal_marks"]
+"""No answer was long, and 0.1.0 kept no agents in its database, and noted no deletions."""
 
 
 class Old(NamedTuple):

@@ -133,12 +133,17 @@ class Ingestion:
 
     async def find_outdated(self) -> None:
         """Look for documents that another chunker has cut or another model has embedded: they are read again."""
-        async for each in self._documents.in_state("ready"):
-            # A server without an embedder leaves what others have embedded.
-            if each.value.chunker != CHUNKER or self._embedder not in (None, each.value.embedder):
-                with suppress(RecordConflict, SessionNotFound):
-                    await self._documents.read_again(each)
-                    self.add(each)
+        # In this order: what replaces an edition is ready next.
+        states: tuple[DocumentState, ...] = ("replacing", "ready")
+        for state in states:
+            async for each in self._documents.in_state(state):
+                if self._is_outdated(each):
+                    with suppress(RecordConflict, SessionNotFound):
+                        self.add(await self._documents.read_again(each))
+
+    def _is_outdated(self, document: StoredDocument) -> bool:
+        # A server without an embedder leaves what others have embedded.
+        return document.value.chunker != CHUNKER or self._embedder not in (None, document.value.embedder)
 
     async def run(self) -> None:
         """Do what waits, until this is cancelled. What goes does so while something that hangs is read."""

@@ -156,6 +156,21 @@ async def test_another_embedder_embeds_anew_and_the_one_before_is_found_meanwhil
         await _until_there_are(opened, {"document": 1, "chunk": 1, "content": 1, "text": 1})
 
 
+async def test_what_was_not_cleaned_up_is_embedded_anew_too(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stands(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reading.DocumentReading, "clean", stands)
+        async with open_application(Retrieval, BY_WORDS, store=database) as opened, opened.client("ann") as client:
+            terms = await collection(client, "Terms", leave=LEAVE)
+    async with open_application(WithLetters, store=database) as opened, opened.client("ann") as client:
+        async with asyncio.timeout(60):
+            while not (await settled(client, terms))["leave.md"]["is_embedded"]:
+                await asyncio.sleep(0.02)
+        await _until_there_are(opened, {"document": 1, "chunk": 1, "content": 1, "text": 1})
+
+
 async def test_where_nothing_embeds_words_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingestion, "_AGAIN_S", 0.01)
     database = f"sqlite:///{tmp_path / 'store.db'}"

@@ -179,6 +179,7 @@ async def test_a_person_takes_out_what_a_document_tells(page: ChatPage) -> None:
     frame = await looked(page)
     await told(frame, structuredContent={"chosen": 1})
     await page.by("remove-attachment").click()
+    await expect(page.by("attached")).to_have_count(0)
     await told(frame, structuredContent={"chosen": 2})
     refusal = "The person has taken it out."
     async with asyncio.timeout(30):

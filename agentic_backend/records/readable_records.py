@@ -1,6 +1,6 @@
 """The records of one owner, or of all, to be read, and the forms in which they are."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic
@@ -100,6 +100,22 @@ class ReadableRecords(Generic[R]):
         rows = await self._store.find_application_records(query)
         more = place.cursor_behind(rows[wanted - 1]) if len(rows) > wanted else None
         return RecordPage([self._stored(row) for row in rows[:wanted]], more)
+
+    async def each(
+        self,
+        index: str | None = None,
+        *values: object,
+        descending: bool = False,
+        page_size: int = MOST_PER_PAGE,
+    ) -> AsyncIterator[Stored[R]]:
+        """All that `find` finds by these values, read a page at a time. Raises what `find` raises."""
+        cursor: str | None = None
+        while True:
+            page = await self.find(index, *values, descending=descending, limit=page_size, cursor=cursor)
+            for record in page.records:
+                yield record
+            if (cursor := page.next_cursor) is None:
+                return
 
     async def _prepare(self, index: str | None) -> None:
         """Look whether the records may be found by the index. Raises SessionNotFound."""

@@ -104,6 +104,8 @@ async def test_records_are_found_by_their_values_page_by_page(anns: OwnRecords[N
                 return found[::-1] if descending else found
 
     assert await all_of() == ["0", "1", "2", "3", "4", "5", "6"]
+    in_pages = anns.each("by_topic", "a", descending=descending, page_size=3)
+    assert [each.value.text async for each in in_pages] == (list("0246") if descending else list("6420"))
     assert await all_of("by_topic", "a") == ["6", "4", "2", "0"]
     assert await all_of("by_topic", "a", at_least=-4, below=0) == ["4", "2"]
     assert await all_of("by_topic", "a", below=-3) == ["6", "4"]

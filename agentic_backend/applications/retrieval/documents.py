@@ -125,13 +125,8 @@ class Documents:
         """All people's documents in this state, for nobody to see."""
         for kinds in (OF_USERS, OF_SESSIONS):
             everybodys = self._application.records_of(kinds.documents).of_all(None)
-            cursor: str | None = None
-            while True:
-                page = await everybodys.find("by_state", state, limit=200, cursor=cursor)
-                for each in page.records:
-                    yield each
-                if (cursor := page.next_cursor) is None:
-                    break
+            async for each in everybodys.each("by_state", state):
+                yield each
 
     async def read_again(self, document: StoredDocument) -> StoredDocument:
         """Let it be read in another edition, of the same content; until then it is found as it is."""
@@ -179,15 +174,12 @@ class Documents:
         """The file. Raises AttachmentNotFound if it was an attachment and is gone."""
         value = document.value
         if value.attachment is not None:
-            owner = User(document.user_id or "", document.user_id or "")
-            return await self._application.read_attachment(owner, value.attachment)
-        pieces = _pieces(self._at(Place.of(document)).contents, document.key, value.content_edition)
-        return b"".join([piece async for piece in pieces])
+            return await self._application.read_attachment(owner_of(document), value.attachment)
+        return await _whole(self._at(Place.of(document)).contents, document.key, value.content_edition)
 
     async def text(self, document: StoredDocument) -> str:
         """What was read of it."""
-        pieces = _pieces(self._at(Place.of(document)).texts, document.key, document.value.edition)
-        return b"".join([piece async for piece in pieces]).decode()
+        return (await _whole(self._at(Place.of(document)).texts, document.key, document.value.edition)).decode()
 
     async def keep_text(self, document: StoredDocument, edition: int, text: str) -> None:
         """Store what was read of it. What is there already stays: the same file is read as the same text."""
@@ -242,14 +234,14 @@ class Documents:
         return Shelf(self._application, place)
 
 
-async def _pieces(records: OwnRecords[Piece], key: str, edition: int) -> AsyncIterator[bytes]:
-    cursor: str | None = None
-    while True:
-        page = await records.find("of", key, edition, limit=_WRITTEN_AT_ONCE, cursor=cursor)
-        for each in page.records:
-            yield each.value.data
-        if (cursor := page.next_cursor) is None:
-            return
+async def _whole(records: OwnRecords[Piece], key: str, edition: int) -> bytes:
+    pieces = records.each("of", key, edition, page_size=_WRITTEN_AT_ONCE)
+    return b"".join([each.value.data async for each in pieces])
+
+
+def owner_of(document: StoredDocument) -> User:
+    """Whose it is, as the platform asks to be told."""
+    return User(document.user_id or "", document.user_id or "")
 
 
 def key_of(collection_id: str, name: str) -> str:

@@ -133,23 +133,13 @@ class Library:
     async def removed(self) -> AsyncIterator[StoredCollection]:
         """All people's that go, for nobody to see."""
         everybodys = self._application.records_of(OF_USERS.collections).of_all(None)
-        cursor = None
-        while True:
-            page = await everybodys.find("removing", True, limit=200, cursor=cursor)
-            for each in page.records:
-                yield each
-            if (cursor := page.next_cursor) is None:
-                return
+        async for each in everybodys.each("removing", True):
+            yield each
 
     async def _own(self, owner_id: str) -> AsyncIterator[StoredCollection]:
-        cursor = None
-        while True:
-            page = await self._at(Place(owner_id)).collections.find(limit=200, cursor=cursor)
-            for each in page.records:
-                if not each.value.removing:
-                    yield each
-            if (cursor := page.next_cursor) is None:
-                return
+        async for each in self._at(Place(owner_id)).collections.each():
+            if not each.value.removing:
+                yield each
 
     async def _shared(self, user: User, group: str, *collection_id: str) -> list[StoredCollection]:
         """Those that are shared with a group, or the one of these with this id."""

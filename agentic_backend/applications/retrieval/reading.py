@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from agentic_backend.application import AgenticError, Application, Document, RecordConflict, RecordWrite, User, Vector
+from agentic_backend.application import AgenticError, Application, Document, RecordConflict, RecordWrite, Vector
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER, Chunk, chunks_of
-from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.documents import Documents, StoredDocument, owner_of
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.records import StoredChunk
@@ -47,7 +47,7 @@ class DocumentReading:
         document = await self._begun(document)
         value, edition = document.value, document.value.next_edition
         content = await self._documents.content(document)
-        read = await self._application.read_document(value.name, content, user=_owner_of(document))
+        read = await self._application.read_document(value.name, content, user=owner_of(document))
         chunks = await asyncio.to_thread(chunks_of, read)
         vectors = await self._embedded(document, chunks, embedder)
         collection = await self._collection_of(document)
@@ -116,7 +116,7 @@ class DocumentReading:
         try:
             for first in range(0, len(chunks), _EMBEDDED_AT_ONCE):
                 texts = [chunk.text for chunk in chunks[first : first + _EMBEDDED_AT_ONCE]]
-                embedded = await self._application.embed(texts, user=_owner_of(document), model=embedder)
+                embedded = await self._application.embed(texts, user=owner_of(document), model=embedder)
                 vectors += embedded.vectors
         except AgenticError as error:
             raise NotEmbedded(error) from None
@@ -143,10 +143,6 @@ class DocumentReading:
 def index_of(collection_id: str, embedder: str | None) -> str:
     """What the chunks of a collection that this model has embedded are searched within."""
     return f"{collection_id} {embedder or ''}"
-
-
-def _owner_of(document: StoredDocument) -> User:
-    return User(document.user_id or "", document.user_id or "")
 
 
 def _stored(

@@ -83,13 +83,8 @@ class Sessions:
 
     async def all(self, user: User) -> list[StoredSession]:
         """The user's that have not expired, the last one used first."""
-        found: list[StoredSession] = []
-        cursor = None
-        while True:
-            page = await self._of(user).find("by_age", descending=True, limit=200, cursor=cursor)
-            found += [each for each in page.records if not self.has_expired(each)]
-            if (cursor := page.next_cursor) is None:
-                return found
+        sessions = self._of(user).each("by_age", descending=True)
+        return [each async for each in sessions if not self.has_expired(each)]
 
     async def add(self, user: User, workflow_id: str, chat_profile_id: str) -> StoredSession:
         """A new one; where the user has as many as they may have, the oldest go."""

@@ -151,24 +151,18 @@ class TeamNotes(Application):
 
     async def count_again(self) -> None:
         """Count the notes on each topic again: some have gone with their users."""
-        topics, page = self.records_of(TOPICS).of_application(), None
-        while page is None or page.next_cursor is not None:
-            page = await topics.find(cursor=page and page.next_cursor)
-            for topic in page.records:
-                count = await self.count(topic.key)
-                try:
-                    await (topics.change(topic, Topic(notes=count)) if count else topics.remove(topic))
-                except RecordConflict:
-                    # A note has come meanwhile, and is counted.
-                    continue
+        topics = self.records_of(TOPICS).of_application()
+        async for topic in topics.each():
+            count = await self.count(topic.key)
+            try:
+                await (topics.change(topic, Topic(notes=count)) if count else topics.remove(topic))
+            except RecordConflict:
+                # A note has come meanwhile, and is counted.
+                continue
 
     async def count(self, topic: str) -> int:
-        count, page = 0, None
-        while page is None or page.next_cursor is not None:
-            everybodys = self.records_of(NOTES).of_all(None)
-            page = await everybodys.find("by_topic", topic, limit=200, cursor=page and page.next_cursor)
-            count += len(page.records)
-        return count
+        everybodys = self.records_of(NOTES).of_all(None)
+        return sum([1 async for _ in everybodys.each("by_topic", topic)])
 
 
 @tool

@@ -4,11 +4,13 @@ from collections import Counter
 from itertools import accumulate
 from math import log
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from agentic_backend.records import word_index
 from agentic_backend.records.word_index import WordIndex, best
 from agentic_backend.records.words import counted_words
 
@@ -30,9 +32,14 @@ def bm25(records: list[list[str]], sought: list[tuple[tuple[str, ...], int]]) ->
     return scores
 
 
+# One by one, or added up by numpy.
+WAYS = pytest.mark.parametrize("many", [1_000_000, 0], ids=["one by one", "added up"])
+
+
+@WAYS
 @given(some.lists(RECORDS, min_size=1, max_size=3), SOUGHT, some.integers(1, 6), some.sets(some.integers(0, 24)))
 def test_what_is_best_is_best_by_the_definition(
-    parts: list[list[list[str]]], sought: list[tuple[tuple[str, ...], int]], limit: int, gone: set[int]
+    many: int, parts: list[list[list[str]]], sought: list[tuple[tuple[str, ...], int]], limit: int, gone: set[int]
 ) -> None:
     indexes = [WordIndex() for _ in parts]
     left: list[tuple[int, int, list[str]]] = []
@@ -43,7 +50,8 @@ def test_what_is_best_is_best_by_the_definition(
                 left.append((which, slot, record))
         for slot in gone.intersection(range(len(records))):
             index.drop(slot)
-    found = best(indexes, sought, limit)
+    with patch.object(word_index, "_MANY", many):
+        found = best(indexes, sought, limit)
     if not any(record for _, _, record in left):
         assert found == []
         return
@@ -59,6 +67,7 @@ def test_what_is_best_is_best_by_the_definition(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_common_words_are_left_out_only_where_they_change_nothing(seed: int) -> None:
+    """What is added up leaves none out, and has the same scores to the last bit."""
     random = Random(seed)
     words = [f"w{number}" for number in range(40)]
     weights = list(accumulate(1 / (rank + 1) for rank in range(40)))
@@ -69,8 +78,10 @@ def test_common_words_are_left_out_only_where_they_change_nothing(seed: int) -> 
     for _ in range(40):
         sought = [((word,), 1) for word in dict.fromkeys(random.choices(words, cum_weights=weights, k=6))]
         expected = sorted(bm25(records, sought), reverse=True)[:5]
-        found = sorted((score for score, _, _ in best([index], sought, 5)), reverse=True)[:5]
-        assert found == pytest.approx(expected)
+        found = sorted(best([index], sought, 5), reverse=True)[:5]
+        assert [score for score, _, _ in found] == pytest.approx(expected)
+        with patch.object(word_index, "_MANY", 0):
+            assert sorted(best([index], sought, 5), reverse=True)[:5] == found
 
 
 def test_an_index_grows_by_what_it_holds() -> None:

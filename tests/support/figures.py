@@ -1,15 +1,15 @@
 """Plugin: records the figures of campaigns. At full length it writes docs/figures, the source of the docs' tables."""
 
 import json
-import os
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
+from support.further_cases import LONG
 
 FILES = Path(__file__).parents[2] / "docs" / "figures"
-_CAMPAIGNS = {"faults": "FAULTS", "hostile": "HOSTILE"}
-"""The variable that is `long` if the tests of a folder run at full length, by folder."""
+_CAMPAIGNS = ("faults", "hostile")
+"""Their folders."""
 
 _NAME = "figure"
 _running: list[pytest.Item] = []
@@ -37,9 +37,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     told = told_in(reporter.stats.get("passed", []) if reporter else [])
-    for campaign, variable in _CAMPAIGNS.items():
+    for campaign in _CAMPAIGNS if LONG else ():
         measured = {test: texts for test, texts in told.items() if test.startswith(f"{campaign}/")}
-        if measured and os.environ.get(variable) == "long":
+        if measured:
             write(FILES / f"{campaign}.json", measured)
 
 

@@ -39,7 +39,7 @@ from agentic_backend.sessions.waiting.consent import require_consent
 from agentic_backend.stores.base import Store
 from agentic_backend.worker_processes.worker_calls import Workers
 
-Purpose = Literal["application", "rerank", "judge", "grounding"]
+Purpose = Literal["application", "rewrite", "rerank", "judge", "grounding"]
 """What an application asks a model for, as the usage counts it."""
 
 MOST_MESSAGES = 200

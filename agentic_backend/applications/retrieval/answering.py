@@ -40,13 +40,16 @@ from agentic_backend.applications.retrieval.pipeline import (
     Checked,
     JudgeMode,
     Mode,
+    asking,
     check,
     query_of,
     retrieve,
     reviewed,
+    rewrite,
     told_of,
 )
 from agentic_backend.applications.retrieval.records import Turn
+from agentic_backend.applications.retrieval.rewriting import Said
 from agentic_backend.applications.retrieval.shelves import Place
 from agentic_backend.applications.retrieval.turns import places_of
 
@@ -66,6 +69,8 @@ class DocumentTuning(ApplicationSettings):
     """How many the model is given at most."""
     context_tokens: int = Field(4_000, ge=100, le=20_000)
     """How many tokens they have together, at about four characters each."""
+    rewrite_model: str | None = None
+    """A model of the settings, which puts a follow-up so that it can be looked for alone; null: none does."""
     judge: JudgeMode = "tell"
     judge_threshold: float = Field(THRESHOLD, ge=0, le=1)
 
@@ -97,33 +102,38 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         context = current_context()
         tuning: DocumentTuning = self._application.tuning_of(context.agent_id)
         mode = _mode_of(context.client, tuning)
-        query = query_of([str(message.text) for message in messages if isinstance(message, HumanMessage)])
+        said = _said(messages)
+        query = query_of([asked for asked, _ in said])
         if mode == "general_only" or not query:
             return None
         key = (context.exchange_id, context.agent_id)
         answering = self._answering.get(key)
         if answering is None or answering.query != query:
             answering = Answering(query, mode, tuning.judge, tuning.judge_threshold)
-            await self._retrieve(answering, tuning)
+            await self._retrieve(answering, tuning, said)
             self._answering[key] = answering
             while len(self._answering) > _MOST_TURNS:
                 self._answering.popitem(last=False)
         return answering
 
-    async def _retrieve(self, answering: Answering, tuning: DocumentTuning) -> None:
+    async def _retrieve(self, answering: Answering, tuning: DocumentTuning, said: Said) -> None:
         context, application = current_context(), self._application
         user = application.user_of_run()
         collections = await application.asked_collections(user, context.session_id, tuning.collections)
         if not collections and answering.mode == "hybrid":
             return
+        review = context.filter_tool_result
+        look = partial(review, TOOL, [TOOL]) if review is not None else None
+        if tuning.rewrite_model is not None and collections:
+            ask = asking(application, "rewrite", tuning.rewrite_model, None)
+            await rewrite(answering, said[:-1], said[-1][0], ask, look)
         await retrieve(application, user, answering, collections)
         found = answering.retrieved.passages
         # What does not fit is not kept as long as the question is.
         answering.retrieved = replace(answering.retrieved, passages=())
         fitting = packed(found, most=tuning.passages, most_tokens=tuning.context_tokens)
-        review = context.filter_tool_result
-        if review is not None:
-            fitting = replace(fitting, passages=await reviewed(fitting.passages, partial(review, TOOL, [TOOL])))
+        if look is not None:
+            fitting = replace(fitting, passages=await reviewed(fitting.passages, look))
         answering.packed = fitting
         get_stream_writer()({"retrieval": told_of(answering)})
 
@@ -170,8 +180,20 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         exchange_id = current.exchange_id if current is not None else ""
         told = json.dumps(told_of(answering, whole=True))
         passages = tuple(places_of(answering.packed.by_number))
-        turn = Turn(exchange_id=exchange_id, query=answering.query, told=told, passages=passages)
+        turn = Turn(exchange_id=exchange_id, query=answering.sought, told=told, passages=passages)
         await self._application.turns.keep(Place(context.user.id, context.session.id), turn)
+
+
+def _said(messages: Sequence[AnyMessage]) -> Said:
+    """What the person has asked, each with what was last said to it."""
+    said: list[tuple[str, str]] = []
+    for message in messages:
+        text = str(message.text)
+        if isinstance(message, HumanMessage):
+            said.append((text, ""))
+        elif isinstance(message, AIMessage) and said and text:
+            said[-1] = (said[-1][0], text)
+    return said
 
 
 def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:

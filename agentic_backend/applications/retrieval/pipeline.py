@@ -5,9 +5,11 @@ The conversations of agents (`answering`) and the runs of the application's own 
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentic_backend.application import ApplicationUnavailable, User
 from agentic_backend.applications.retrieval.judging.citations import check_citations
@@ -16,12 +18,18 @@ from agentic_backend.applications.retrieval.judging.judge import JudgedSentence,
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
 from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
+from agentic_backend.applications.retrieval.rewriting import LONGEST_QUESTION, Said, rewritten
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+Ask = Callable[[str, str], Awaitable[str]]
+"""Asks a model: its instructions, then the text."""
+Review = Callable[[str], Awaitable[str]]
+"""What modules leave of a text that a model is given."""
 Mode = Literal["corpus_only", "hybrid", "general_only"]
 JudgeMode = Literal["off", "tell", "withhold"]
 
@@ -41,13 +49,24 @@ WITHHELD = "The answer is withheld, as the documents do not support it."
 _NOT_SUPPORTED = "Parts of this answer are not supported by the documents."
 _NO_NAME = "…"
 """Of a document whose name a module does not leave as it is."""
+_MODEL_S = 10.0
+"""How long a model may take for what can be done without it."""
 _JUDGE_S = 3.0
 """Less than a hook may take."""
 # Of what is told, which is one record.
 _MOST_HEADINGS, _LONGEST_HEADING = 8, 200
-_LONGEST_QUERY, _LONGEST_EARLIER, _EARLIER = 2_000, 300, 2
+_LONGEST_EARLIER, _EARLIER = 300, 2
 _MOST_JUDGED, _LONGEST_JUDGED = 100, 300
 """Sentences that are told of, and characters of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """What came of asking a model for what can be done without it."""
+
+    took_ms: int
+    failed: str | None = None
+    """Why it was done without, in words for people."""
 
 
 @dataclass(slots=True)
@@ -55,7 +74,7 @@ class Answering:
     """One question that is being answered."""
 
     query: str
-    """What is looked for (`query_of`)."""
+    """What the person has said (`query_of`)."""
     mode: Mode
     judge: JudgeMode = "tell"
     judge_threshold: float = THRESHOLD
@@ -66,6 +85,15 @@ class Answering:
     """The answer that was judged."""
     removed: int = 0
     """Citations and links that were removed from the answer."""
+    rewritten: str | None = None
+    """The question as a model has put it so that it stands alone."""
+    models: dict[str, AskedModel] = field(default_factory=dict)
+    """By what they were asked for: `rewrite`."""
+
+    @property
+    def sought(self) -> str:
+        """What is looked for."""
+        return self.rewritten or self.query
 
     @property
     def section(self) -> str:
@@ -87,7 +115,43 @@ def query_of(said: Sequence[str]) -> str:
     if not said:
         return ""
     earlier = [text[:_LONGEST_EARLIER] for text in said[-1 - _EARLIER : -1]]
-    return "\n".join([*earlier, said[-1][:_LONGEST_QUERY]]).strip()
+    return "\n".join([*earlier, said[-1][:LONGEST_QUESTION]]).strip()
+
+
+def asking(application: "Retrieval", purpose: Literal["rewrite"], model: str, user: User | None) -> Ask:
+    """Asks this model of the settings. `user` pays; None: the user of the run."""
+    return partial(application.ask_model, user=user, model=model, purpose=purpose)
+
+
+async def rewrite(answering: Answering, before: Said, question: str, ask: Ask, review: Review | None) -> None:
+    """Have a model put a follow-up so that it stands alone. If it fails, what the person has said is looked for."""
+
+    async def left() -> str | None:
+        text = await rewritten(ask, before, question)
+        if text is None or review is None:
+            return text
+        # What modules don't leave as it is is not looked for; they may also put something around it.
+        return text if text in (await review(text)).split("\n") else None
+
+    if before:
+        answering.rewritten = await _by_model(answering, "rewrite", left())
+
+
+async def _by_model(answering: Answering, purpose: str, asked: Awaitable[T | None]) -> T | None:
+    """What a model has answered; None if it has failed, taken too long, or answered with nothing that can be used."""
+    began, failed, result = time.monotonic(), None, None
+    try:
+        async with asyncio.timeout(_MODEL_S):
+            result = await asked
+    except Exception as error:
+        # Whatever it is, it is done without.
+        failed = "It took too long." if isinstance(error, TimeoutError) else "It is not available."
+        log.warning("model done without", extra={"purpose": purpose, "error": type(error).__name__})
+    else:
+        if result is None:
+            failed = "It gave no answer that can be used."
+    answering.models[purpose] = AskedModel(round((time.monotonic() - began) * 1000), failed)
+    return result
 
 
 async def retrieve(
@@ -100,13 +164,13 @@ async def retrieve(
     """Find what the question asks for. Raises ApplicationUnavailable if nothing but the documents may answer it, and
     they can't be searched.
     """
-    answering.retrieved = await application.retriever.retrieve(user, answering.query, collections, chosen)
+    answering.retrieved = await application.retriever.retrieve(user, answering.sought, collections, chosen)
     ways = answering.retrieved.ways.values()
     if ways and all(way.failed for way in ways) and answering.mode == "corpus_only":
         raise ApplicationUnavailable("The documents can't be searched at the moment.")
 
 
-async def reviewed(passages: Sequence[Passage], review: Callable[[str], Awaitable[str]]) -> list[Passage]:
+async def reviewed(passages: Sequence[Passage], review: Review) -> list[Passage]:
     """The passages as `review`, which modules look with, leaves them: it is given each text, and before these the names
     and headings of all, in lines.
     """
@@ -172,6 +236,8 @@ def told_of(answering: Answering, *, whole: bool = False) -> dict[str, Any]:
         "left_out": answering.packed.left_out,
         "tokens": answering.packed.tokens,
     }
+    if answering.models:
+        told["models"] = {purpose: told_model(each) for purpose, each in answering.models.items()}
     if whole and answering.judgement is not None:
         sentences = [_judged(answering.judged, one) for one in answering.judgement.sentences[:_MOST_JUDGED]]
         told |= {"judge": {"score": answering.judgement.score, "sentences": sentences}, "removed": answering.removed}
@@ -186,6 +252,10 @@ def _judged(answer: str, one: JudgedSentence) -> dict[str, Any]:
         "reason": one.reason,
         "cited": list(one.cited),
     }
+
+
+def told_model(asked: AskedModel) -> dict[str, Any]:
+    return {"took_ms": asked.took_ms, **({"failed": asked.failed} if asked.failed else {})}
 
 
 def told_ways(answering: Answering) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,17 @@ Rating = Literal["up", "down"]
 
 
 Purpose = Literal[
-    "answer", "title", "summary", "module", "internal", "application", "rerank", "judge", "grounding", "embedding"
+    "answer",
+    "title",
+    "summary",
+    "module",
+    "internal",
+    "application",
+    "rewrite",
+    "rerank",
+    "judge",
+    "grounding",
+    "embedding",
 ]
 """What a model is called for; `internal` are calls whose text nobody sees, and those behind it an application's."""
 

@@ -21,8 +21,9 @@ def test_each_text_is_translated_with_its_places(language: str) -> None:
         used.update(both)
     for name in ("WAYS", "MODES", "STATES", "REASONS", "FAILURES"):
         used.update(re.findall(rf": {_TEXT}", code.split(f"const {name} = {{", 1)[1].split("};", 1)[0]))
-    # What the server says of a way of searching that has failed.
-    used.update(re.findall(r'"(It [^"]+)"', (FOLDER / "retriever.py").read_text()))
+    # What the server says of a way of searching, or a model, that has failed.
+    for file in ("retriever.py", "pipeline.py"):
+        used.update(re.findall(r'"(It [^"]+)"', (FOLDER / file).read_text()))
     assert len(used) > 100
     assert pairs.keys() == used
     places = {text: sorted(re.findall(r"\{\w+\}", text)) for text in used}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentic_backend.applications.retrieval.passages import CHARACTERS_PER_TOKEN, harmless, tokens_of
+from agentic_backend.applications.retrieval.rewriting import Said
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile
 from agentic_backend.applications.retrieval.runs.records import ChatTurn
 
@@ -94,10 +95,18 @@ def bounded_summary(text: str, profile: ChatProfile) -> str:
     return f"{cut.rpartition(' ')[0] or cut}\u2026"
 
 
+def said_in(turns: Sequence[ChatTurn]) -> Said:
+    """The turns as models are given them."""
+    return [(_query(turn), _uncited(turn)) for turn in turns]
+
+
 def _told(turn: ChatTurn, longest: int | None = None) -> str:
-    query = turn.query if turn.query_for_model is None else turn.query_for_model
-    said = f"Person: {harmless(query)}\nYou: {harmless(_uncited(turn)[:longest])}"
+    said = f"Person: {harmless(_query(turn))}\nYou: {harmless(_uncited(turn)[:longest])}"
     return f'<turn number="{turn.turn_number}">\n{said}\n</turn>'
+
+
+def _query(turn: ChatTurn) -> str:
+    return turn.query if turn.query_for_model is None else turn.query_for_model
 
 
 def _uncited(turn: ChatTurn) -> str:

@@ -53,6 +53,8 @@ class RetrievalProfile(ApplicationSettings):
     """The ways in which is searched; empty: all that there are."""
     answer_from: Mode = "hybrid"
     """The documents alone (`corpus_only`), these and what the model knows, or the latter alone (`general_only`)."""
+    rewrite_model: str | None = None
+    """A model of the settings, which puts a follow-up so that it can be looked for alone; null: none does."""
 
 
 class FusionProfile(ApplicationSettings):

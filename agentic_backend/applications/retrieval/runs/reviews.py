@@ -33,9 +33,10 @@ class Reviews:
 
     async def packed(self, packed: Packed) -> Packed:
         """The passages as modules leave them."""
-        return replace(packed, passages=await reviewed(packed.passages, self._passage))
+        return replace(packed, passages=await reviewed(packed.passages, self.found))
 
-    async def _passage(self, text: str) -> str:
+    async def found(self, text: str) -> str:
+        """What a model is given beside the question."""
         left = await self._application.review(
             text,
             user=self._user,

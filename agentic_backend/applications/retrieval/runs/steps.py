@@ -11,12 +11,15 @@ from agentic_backend.applications.retrieval.pipeline import (
     NOTHING_FOUND,
     Answering,
     Checked,
+    asking,
     check,
     query_of,
     retrieve,
+    rewrite,
+    told_model,
     told_ways,
 )
-from agentic_backend.applications.retrieval.runs.history import CHAT_INSTRUCTIONS, History, fitting_history
+from agentic_backend.applications.retrieval.runs.history import CHAT_INSTRUCTIONS, History, fitting_history, said_in
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile, Steps
 from agentic_backend.applications.retrieval.runs.records import ChatSession, ChatTurn
 from agentic_backend.applications.retrieval.runs.reviews import Reviews
@@ -27,6 +30,7 @@ from agentic_backend.applications.retrieval.runs.views import (
     FusionDone,
     GenerationDone,
     JudgeDone,
+    ModelView,
     RetrievalDone,
     RunEvent,
     SentenceView,
@@ -93,10 +97,14 @@ class Pipeline:
         """
         reviews = Reviews(self._application, user, within)
         asked = await reviews.question(query)
-        said = [*(turn.query for turn in past.turns), asked.for_model] if past is not None else [asked.for_model]
-        answering = Answering(query_of(said), steps.retrieval.answer_from, steps.judge.judge, steps.judge.threshold)
+        before = said_in(past.turns) if past is not None else ()
+        query = query_of([*(question for question, _ in before), asked.for_model])
+        answering = Answering(query, steps.retrieval.answer_from, steps.judge.judge, steps.judge.threshold)
         if answering.mode != "general_only":
             collections = await self._application.asked_collections(user, None, steps.retrieval.collections)
+            if steps.retrieval.rewrite_model is not None and collections:
+                ask = asking(self._application, "rewrite", steps.retrieval.rewrite_model, user)
+                await rewrite(answering, before, asked.for_model, ask, reviews.found)
             await retrieve(self._application, user, answering, collections, steps.chosen)
         history = self._pack(answering, asked.for_model, steps, past)
         answering.packed = await reviews.packed(answering.packed)
@@ -156,8 +164,15 @@ def _found(answering: Answering) -> tuple[RetrievalDone, FusionDone]:
     found = answering.retrieved
     ways = {name: WayView.model_validate(way) for name, way in told_ways(answering).items()}
     best = tuple(place_of(each, rank) for rank, each in enumerate(found.passages[:_TOLD_PASSAGES], start=1))
-    retrieval = RetrievalDone(query=answering.query, language=found.language, ways=ways)
+    retrieval = RetrievalDone(
+        query=answering.sought, language=found.language, ways=ways, rewrite=_model(answering, "rewrite")
+    )
     return retrieval, FusionDone(found=len(found.passages), passages=best)
+
+
+def _model(answering: Answering, purpose: str) -> ModelView | None:
+    asked = answering.models.get(purpose)
+    return None if asked is None else ModelView.model_validate(told_model(asked))
 
 
 def _context(answering: Answering, history: History) -> ContextDone:

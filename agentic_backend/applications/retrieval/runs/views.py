@@ -102,6 +102,13 @@ class WayView(Value):
     failed: str | None = absent()
 
 
+class ModelView(Value):
+    """A model was asked for what can be done without it. `failed` says why it was."""
+
+    took_ms: int
+    failed: str | None = absent()
+
+
 class SessionCreated(Value):
     """A chat session begins."""
 
@@ -130,6 +137,8 @@ class RetrievalDone(Value):
     """What was looked for."""
     language: str | None
     ways: dict[str, WayView]
+    rewrite: ModelView | None = absent()
+    """The model that was to rewrite a follow-up; where it has failed, the last questions were looked for together."""
 
 
 class FusionDone(Value):

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 AGENTS: list[dict[str, Any]] = [
     {"id": "documents", "default": True, "tuning": {"retrieval": {"collections": "all"}}},
     {"id": "attached", "tuning": {"retrieval": {}}},
+    {"id": "helped", "tuning": {"retrieval": {"collections": "all", "rerank_model": "default"}}},
 ]
 # Characters before the passage are two units of JavaScript's strings each, and what looks like HTML is text.
 _PARTS = "".join(f"## Part {n} 😀\n\nNothing of note. {'🚆 ' * 200}\n\n" for n in range(20))
@@ -134,6 +135,16 @@ async def test_files_that_are_dropped_are_asked_and_what_is_cited_opens_at_its_p
     assert await mark.text_content() == HANDBOOK[passage["start"] : passage["end"]]
     await mark.press("Escape")
     await expect(first.get_by_role("button", name="handbook.md")).to_be_focused()
+
+
+async def test_what_a_model_has_done_for_an_answer_is_shown(page: ChatPage, client: httpx.AsyncClient) -> None:
+    await collection(client, "Terms", flood=FLOOD, leave=LEAVE)
+    panel = await opened(page)
+    await page.choose_agent("helped")
+    await page.asked("What of paid leave, and of groundwater?")
+    await panel.get_by_role("tab", name="This answer").click()
+    # The offline model names no passages.
+    await expect(panel.get_by_role("row", name="Reranking")).to_contain_text("It gave no answer that can be used.")
 
 
 async def test_a_collection_is_attached_shared_and_removed(

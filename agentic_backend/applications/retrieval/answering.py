@@ -43,6 +43,7 @@ from agentic_backend.applications.retrieval.pipeline import (
     asking,
     check,
     query_of,
+    rerank,
     retrieve,
     reviewed,
     rewrite,
@@ -71,6 +72,8 @@ class DocumentTuning(ApplicationSettings):
     """How many tokens they have together, at about four characters each."""
     rewrite_model: str | None = None
     """A model of the settings, which puts a follow-up so that it can be looked for alone; null: none does."""
+    rerank_model: str | None = None
+    """A model of the settings, which puts the best of what was found into its order; null: none does."""
     judge: JudgeMode = "tell"
     judge_threshold: float = Field(THRESHOLD, ge=0, le=1)
 
@@ -128,6 +131,8 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
             ask = asking(application, "rewrite", tuning.rewrite_model, None)
             await rewrite(answering, said[:-1], said[-1][0], ask, look)
         await retrieve(application, user, answering, collections)
+        if tuning.rerank_model is not None:
+            await rerank(answering, asking(application, "rerank", tuning.rerank_model, None), look)
         found = answering.retrieved.passages
         # What does not fit is not kept as long as the question is.
         answering.retrieved = replace(answering.retrieved, passages=())

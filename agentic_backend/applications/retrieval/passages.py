@@ -45,7 +45,7 @@ class Passage:
     score: float = 0.0
     """The fused one."""
     ranks: Mapping[str, int] = field(default_factory=dict)
-    """Its place in each way of searching that has found it, from 1."""
+    """Its place in each way of searching that has found it, and where a model has put it (`rerank`), from 1."""
 
     @property
     def tokens(self) -> int:

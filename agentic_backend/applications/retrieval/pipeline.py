@@ -17,6 +17,7 @@ from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
+from agentic_backend.applications.retrieval.reranking import MOST_RERANKED, order_of, reordered
 from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
 from agentic_backend.applications.retrieval.rewriting import LONGEST_QUESTION, Said, rewritten
 
@@ -88,7 +89,7 @@ class Answering:
     rewritten: str | None = None
     """The question as a model has put it so that it stands alone."""
     models: dict[str, AskedModel] = field(default_factory=dict)
-    """By what they were asked for: `rewrite`."""
+    """By what they were asked for: `rewrite`, `rerank`."""
 
     @property
     def sought(self) -> str:
@@ -118,7 +119,7 @@ def query_of(said: Sequence[str]) -> str:
     return "\n".join([*earlier, said[-1][:LONGEST_QUESTION]]).strip()
 
 
-def asking(application: "Retrieval", purpose: Literal["rewrite"], model: str, user: User | None) -> Ask:
+def asking(application: "Retrieval", purpose: Literal["rewrite", "rerank"], model: str, user: User | None) -> Ask:
     """Asks this model of the settings. `user` pays; None: the user of the run."""
     return partial(application.ask_model, user=user, model=model, purpose=purpose)
 
@@ -135,6 +136,19 @@ async def rewrite(answering: Answering, before: Said, question: str, ask: Ask, r
 
     if before:
         answering.rewritten = await _by_model(answering, "rewrite", left())
+
+
+async def rerank(answering: Answering, ask: Ask, review: Review | None) -> None:
+    """Have a model put the best passages into its order, as modules leave them. If it fails, they stay as they are."""
+    found = answering.retrieved.passages
+    if len(found) < 2:
+        return
+    best = found[:MOST_RERANKED]
+    # Only the order is taken: what fits then becomes one with its neighbours, and is looked at as that.
+    shown = await reviewed(best, review) if review is not None else best
+    order = await _by_model(answering, "rerank", order_of(ask, answering.sought, shown))
+    if order is not None:
+        answering.retrieved = replace(answering.retrieved, passages=reordered(found, order))
 
 
 async def _by_model(answering: Answering, purpose: str, asked: Awaitable[T | None]) -> T | None:

@@ -62,6 +62,8 @@ class FusionProfile(ApplicationSettings):
 
     weights: dict[Way, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
     """How much each way counts; 1 where nothing is said."""
+    rerank_model: str | None = None
+    """A model of the settings, which puts the best of what was found into its order; null: none does."""
 
 
 class ContextProfile(ApplicationSettings):

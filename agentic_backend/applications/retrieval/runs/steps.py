@@ -14,6 +14,7 @@ from agentic_backend.applications.retrieval.pipeline import (
     asking,
     check,
     query_of,
+    rerank,
     retrieve,
     rewrite,
     told_model,
@@ -106,6 +107,9 @@ class Pipeline:
                 ask = asking(self._application, "rewrite", steps.retrieval.rewrite_model, user)
                 await rewrite(answering, before, asked.for_model, ask, reviews.found)
             await retrieve(self._application, user, answering, collections, steps.chosen)
+            if steps.fusion.rerank_model is not None:
+                ask = asking(self._application, "rerank", steps.fusion.rerank_model, user)
+                await rerank(answering, ask, reviews.found)
         history = self._pack(answering, asked.for_model, steps, past)
         answering.packed = await reviews.packed(answering.packed)
         await tell(*_found(answering), _context(answering, history))
@@ -167,7 +171,7 @@ def _found(answering: Answering) -> tuple[RetrievalDone, FusionDone]:
     retrieval = RetrievalDone(
         query=answering.sought, language=found.language, ways=ways, rewrite=_model(answering, "rewrite")
     )
-    return retrieval, FusionDone(found=len(found.passages), passages=best)
+    return retrieval, FusionDone(found=len(found.passages), passages=best, rerank=_model(answering, "rerank"))
 
 
 def _model(answering: Answering, purpose: str) -> ModelView | None:

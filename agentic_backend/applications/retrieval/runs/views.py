@@ -147,6 +147,8 @@ class FusionDone(Value):
     type: Literal["fusion"] = "fusion"
     found: int
     passages: tuple[PassagePlace, ...]
+    rerank: ModelView | None = absent()
+    """The model that was to put the best into its order; where it has failed, they are as they were."""
 
 
 class ContextDone(Value):

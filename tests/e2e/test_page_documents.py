@@ -20,7 +20,10 @@ pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 AGENTS: list[dict[str, Any]] = [
     {"id": "documents", "default": True, "tuning": {"retrieval": {"collections": "all"}}},
     {"id": "attached", "tuning": {"retrieval": {}}},
-    {"id": "helped", "tuning": {"retrieval": {"collections": "all", "rerank_model": "default"}}},
+    {
+        "id": "helped",
+        "tuning": {"retrieval": {"collections": "all", "rerank_model": "default", "judge_model": "default"}},
+    },
 ]
 # Characters before the passage are two units of JavaScript's strings each, and what looks like HTML is text.
 _PARTS = "".join(f"## Part {n} 😀\n\nNothing of note. {'🚆 ' * 200}\n\n" for n in range(20))
@@ -143,8 +146,10 @@ async def test_what_a_model_has_done_for_an_answer_is_shown(page: ChatPage, clie
     await page.choose_agent("helped")
     await page.asked("What of paid leave, and of groundwater?")
     await panel.get_by_role("tab", name="This answer").click()
-    # The offline model names no passages.
+    # The offline model neither names passages nor judges.
     await expect(panel.get_by_role("row", name="Reranking")).to_contain_text("It gave no answer that can be used.")
+    await panel.get_by_role("tab", name="Judge").click()
+    await expect(panel.get_by_text("Judged by words alone")).to_be_visible()
 
 
 async def test_a_collection_is_attached_shared_and_removed(

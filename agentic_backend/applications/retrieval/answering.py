@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
 
 _MOST_TURNS = 2_000
+_MODEL_JUDGE_S = 5.0
+LOOKING_S = 9.0
+"""How long the hook may take: the judge by words, then by a model. All that looks at an answer has ten seconds."""
 
 
 class DocumentTuning(ApplicationSettings):
@@ -76,6 +79,8 @@ class DocumentTuning(ApplicationSettings):
     """A model of the settings, which puts the best of what was found into its order; null: none does."""
     judge: JudgeMode = "tell"
     judge_threshold: float = Field(THRESHOLD, ge=0, le=1)
+    judge_model: str | None = None
+    """A model of the settings, which judges after the judge by words, and in its place; null: none does."""
 
 
 class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
@@ -160,7 +165,9 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         if not answering.packed.passages:
             await self._keep(context, answering)
             return CONTINUE
-        checked = await check(answering, response.text)
+        model = self._application.tuning_of(context.tool.id).judge_model
+        ask = asking(self._application, "judge", model, None) if model is not None else None
+        checked = await check(answering, response.text, ask, _MODEL_JUDGE_S)
         self._measure(answering, checked)
         await self._keep(context, answering)
         if checked.is_withheld:

@@ -30,7 +30,7 @@ from agentic_backend.application import (
     Worker,
     WorkerEmbedder,
 )
-from agentic_backend.applications.retrieval.answering import AnswersFromDocuments, DocumentTuning
+from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersFromDocuments, DocumentTuning
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.ingestion import Ingestion
@@ -120,7 +120,7 @@ class Retrieval(Application):
         return [self._answers]
 
     def hooks(self) -> Sequence[Hook]:
-        return [Hook(Point.AFTER_AI, self._answers.look_at, agents="tuned")]
+        return [Hook(Point.AFTER_AI, self._answers.look_at, agents="tuned", timeout_s=LOOKING_S)]
 
     def chores(self) -> Sequence[Chore]:
         return [Chore(self.find_work, every_s=60)]

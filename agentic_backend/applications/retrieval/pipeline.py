@@ -15,6 +15,7 @@ from agentic_backend.application import ApplicationUnavailable, User
 from agentic_backend.applications.retrieval.judging.citations import check_citations
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
+from agentic_backend.applications.retrieval.judging.model_judge import Ask, judge_by_model
 from agentic_backend.applications.retrieval.library import StoredCollection
 from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
 from agentic_backend.applications.retrieval.reranking import MOST_RERANKED, order_of, reordered
@@ -27,12 +28,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Ask = Callable[[str, str], Awaitable[str]]
-"""Asks a model: its instructions, then the text."""
 Review = Callable[[str], Awaitable[str]]
 """What modules leave of a text that a model is given."""
 Mode = Literal["corpus_only", "hybrid", "general_only"]
 JudgeMode = Literal["off", "tell", "withhold"]
+ModelPurpose = Literal["rewrite", "rerank", "judge"]
 
 _CITE = (
     "Where a sentence rests on a passage, name its number behind it, such as [1] or [2][3]. Write no links. Numbers in "
@@ -53,7 +53,7 @@ _NO_NAME = "…"
 _MODEL_S = 10.0
 """How long a model may take for what can be done without it."""
 _JUDGE_S = 3.0
-"""Less than a hook may take."""
+"""How long the judge by words may take: less than a hook."""
 # Of what is told, which is one record.
 _MOST_HEADINGS, _LONGEST_HEADING = 8, 200
 _LONGEST_EARLIER, _EARLIER = 300, 2
@@ -88,8 +88,8 @@ class Answering:
     """Citations and links that were removed from the answer."""
     rewritten: str | None = None
     """The question as a model has put it so that it stands alone."""
-    models: dict[str, AskedModel] = field(default_factory=dict)
-    """By what they were asked for: `rewrite`, `rerank`."""
+    models: dict[ModelPurpose, AskedModel] = field(default_factory=dict)
+    """By what they were asked for: `rewrite`, `rerank`, `judge`."""
 
     @property
     def sought(self) -> str:
@@ -119,7 +119,7 @@ def query_of(said: Sequence[str]) -> str:
     return "\n".join([*earlier, said[-1][:LONGEST_QUESTION]]).strip()
 
 
-def asking(application: "Retrieval", purpose: Literal["rewrite", "rerank"], model: str, user: User | None) -> Ask:
+def asking(application: "Retrieval", purpose: ModelPurpose, model: str, user: User | None) -> Ask:
     """Asks this model of the settings. `user` pays; None: the user of the run."""
     return partial(application.ask_model, user=user, model=model, purpose=purpose)
 
@@ -151,11 +151,13 @@ async def rerank(answering: Answering, ask: Ask, review: Review | None) -> None:
         answering.retrieved = replace(answering.retrieved, passages=reordered(found, order))
 
 
-async def _by_model(answering: Answering, purpose: str, asked: Awaitable[T | None]) -> T | None:
+async def _by_model(
+    answering: Answering, purpose: ModelPurpose, asked: Awaitable[T | None], within_s: float | None = None
+) -> T | None:
     """What a model has answered; None if it has failed, taken too long, or answered with nothing that can be used."""
     began, failed, result = time.monotonic(), None, None
     try:
-        async with asyncio.timeout(_MODEL_S):
+        async with asyncio.timeout(_MODEL_S if within_s is None else within_s):
             result = await asked
     except Exception as error:
         # Whatever it is, it is done without.
@@ -208,8 +210,11 @@ async def reviewed(passages: Sequence[Passage], review: Review) -> list[Passage]
     return shown
 
 
-async def check(answering: Answering, text: str) -> Checked:
-    """What becomes of the answer: citations of what was not found are removed, and it is judged by the passages."""
+async def check(answering: Answering, text: str, ask: Ask | None = None, within_s: float | None = None) -> Checked:
+    """What becomes of the answer: citations of what was not found are removed, and it is judged by the passages.
+
+    It is judged by words, and then by the model that is asked, if it answers `within_s` seconds.
+    """
     sources = {number: passage.text for number, passage in answering.packed.by_number.items()}
     found = check_citations(text, sources, [*sources.values(), answering.query])
     answering.removed = found.unknown + found.links
@@ -217,7 +222,10 @@ async def check(answering: Answering, text: str) -> Checked:
         return Checked(found.text, found.cited)
     threshold = answering.judge_threshold
     answering.judged = found.text
-    answering.judgement = await _judgement(found.text, sources, threshold)
+    answering.judgement = by_words = await _judgement(found.text, sources, threshold)
+    if ask is not None and by_words is not None and any(one.reason != "needs_none" for one in by_words.sentences):
+        asked = judge_by_model(ask, found.text, by_words, sources, threshold=threshold)
+        answering.judgement = await _by_model(answering, "judge", asked, within_s) or by_words
     if answering.judgement is not None and answering.judgement.score >= threshold:
         return Checked(found.text, found.cited)
     if answering.judge == "withhold":

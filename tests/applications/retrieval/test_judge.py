@@ -128,7 +128,7 @@ async def test_a_model_judges_each_sentence(fence: str) -> None:
 async def test_an_odd_answer_of_a_model_is_no_judgement(answer: str) -> None:
     assert await model_judgement(Model(answer), [("One.", (1,))], PASSAGES) is None
     judged = judge("Dogs are allowed [2].", PASSAGES)
-    assert await judge_by_model(Model(answer), "Dogs are allowed [2].", judged, PASSAGES, threshold=THRESHOLD) == judged
+    assert await judge_by_model(Model(answer), "Dogs are allowed [2].", judged, PASSAGES, threshold=THRESHOLD) is None
 
 
 async def test_passages_stand_between_marks_that_they_cannot_know() -> None:
@@ -147,7 +147,7 @@ async def test_the_verdict_of_a_model_stands_in_place_of_that_by_words() -> None
     judged = judge(answer, PASSAGES)
     model = Model(json.dumps([verdict(1, True, 0.9), verdict(2, False, 0.9)]))
     found = await judge_by_model(model, answer, judged, PASSAGES, threshold=THRESHOLD)
-    assert [(each.supported, each.reason) for each in found.sentences] == [
+    assert found is not None and [(each.supported, each.reason) for each in found.sentences] == [
         (True, "needs_none"),
         (True, "cited"),
         (False, "model"),

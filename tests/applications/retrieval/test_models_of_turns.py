@@ -14,7 +14,7 @@ from pytest import MonkeyPatch, mark
 from support.censoring_module import NAME, modules_file
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, collection, serving
 
-from agentic_backend.applications.retrieval import pipeline
+from agentic_backend.applications.retrieval import answering, pipeline
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.testing import OpenedAgent, OpenedApplication, ScriptedModel, Turn, open_agent
 
@@ -24,15 +24,25 @@ ROOT = "http://127.0.0.1"
 FIRST, SECOND = "How many days of paid leave?", "And when it is not taken?"
 ALONE = "When does paid leave that is not taken expire?"
 JOINED = f"{FIRST}\n{SECOND}"
-TUNING = {"collections": "all", "rewrite_model": "helper", "rerank_model": "helper"}
+TUNING = {"collections": "all", "rewrite_model": "helper", "rerank_model": "helper", "judge_model": "helper"}
 SETTINGS = {
     **BY_WORDS,
     "runs_agent": "asker",
     "retrieval_profiles": {"rewriting": {"rewrite_model": "helper"}},
     "fusion_profiles": {"reranking": {"rerank_model": "helper"}},
-    "workflows": {"rewriting": {"retrieval": "rewriting"}, "reranking": {"fusion": "reranking"}},
+    "judge_profiles": {"judging": {"judge_model": "helper"}},
+    "workflows": {
+        "rewriting": {"retrieval": "rewriting"},
+        "reranking": {"fusion": "reranking"},
+        "judging": {"judge": "judging"},
+    },
 }
 Words = str | Exception | Turn
+
+
+def verdicts(*supported: bool) -> str:
+    rows = [{"sentence": at, "supported": each, "certainty": 0.9} for at, each in enumerate(supported, start=1)]
+    return json.dumps(rows)
 
 
 class Helper:
@@ -42,11 +52,14 @@ class Helper:
         self.asked: list[tuple[str, str]] = []
         self.rewriting: Words = ALONE
         self.order: Words = "[1, 2]"
+        self.verdicts: Words = verdicts(True)
 
     def __call__(self, messages: list[BaseMessage]) -> Words:
         system, text = (str(message.text) for message in messages)
         self.asked.append((system, text))
-        return self.rewriting if system.startswith("You rewrite") else self.order
+        if system.startswith("You rewrite"):
+            return self.rewriting
+        return self.order if system.startswith("You order") else self.verdicts
 
     def texts(self, beginning: str) -> list[str]:
         """What it was asked under system prompts that begin so."""
@@ -103,6 +116,7 @@ async def person(tmp_path_factory: Any) -> AsyncIterator[Person]:
     helper, main = Helper(), Main()
     models = {"default": ScriptedModel(*[main] * 500), "helper": ScriptedModel(*[helper] * 500)}
     async with open_agent("asker", catalog=catalog, models=models, settings=settings) as agent:
+        await agent.app.host.have_started()
         application = agent.app.host.instances[PATH]
         assert isinstance(application, Retrieval)
         async with OpenedApplication(agent.app, application, []).client() as client:
@@ -128,7 +142,12 @@ async def test_a_follow_up_is_looked_for_as_a_model_has_put_it(person: Person) -
     assert f"Person: {FIRST}\nAnswer: {answer}" in text and text.endswith(f"The last question: {SECOND}")
     usage = f"{ROOT}/agentic/v1/usage?exchange_id={run.messages[0].exchange_id}&by=purpose"
     sums = (await person.client.get(usage)).json()["sums"]
-    assert {row["keys"]["purpose"]: row["calls"] for row in sums} == {"answer": 1, "rewrite": 1, "rerank": 1}
+    assert {row["keys"]["purpose"]: row["calls"] for row in sums} == {
+        "answer": 1,
+        "rewrite": 1,
+        "rerank": 1,
+        "judge": 1,
+    }
 
 
 async def test_a_follow_up_of_a_run_is_too(person: Person) -> None:
@@ -232,3 +251,46 @@ async def test_what_modules_take_out_of_passages_no_model_orders_them_by(person:
     assert len(texts) == 2 and all("The paid leave of [name] is granted." in each for each in texts)
     assert NAME not in str(person.helper.asked)
     await person.client.delete(f"/collections/{made}")
+
+
+# Whether an answer is supported as the judge by words has it.
+WORDS_SAY = {"Leave that is not taken expires on 31 March [1].": True, "Untaken leave is lost in spring [1].": False}
+
+
+@mark.parametrize("answer", WORDS_SAY)
+async def test_a_model_judges_in_the_place_of_the_words(person: Person, answer: str) -> None:
+    by_words = WORDS_SAY[answer]
+    person.main.answer, person.helper.verdicts = answer, verdicts(not by_words)
+    said = await person.talk("When does leave expire?")
+    assert ("not supported by the documents" in said) is by_words
+    told = (await person.told())[1]
+    [sentence] = told["judge"]["sentences"]
+    assert (sentence["supported"], "failed" in told["models"]["judge"]) == (not by_words, False)
+    assert (sentence["reason"] == "model") is by_words
+    assert answer in person.helper.texts("You check")[0] and "28 days" in person.helper.texts("You check")[0]
+    judged = (await person.run("When does leave expire?", workflow="judging"))["judge"]
+    assert (judged["sentences"][0]["supported"], "failed" in judged["model"]) == (not by_words, False)
+    judged = (await person.run("When does leave expire?", workflow="default_workflow"))["judge"]
+    assert (judged["sentences"][0]["supported"], "model" in judged) == (by_words, False)
+
+
+@mark.parametrize(
+    ("said", "failed"),
+    [
+        (RuntimeError("no"), "It is not available."),
+        (Turn(verdicts(False), delay_s=1), "It took too long."),
+        (verdicts(False, False), "It gave no answer that can be used."),
+    ],
+)
+async def test_without_the_model_it_is_judged_by_words(
+    person: Person, monkeypatch: MonkeyPatch, said: Words, failed: str
+) -> None:
+    if isinstance(said, Turn):
+        monkeypatch.setattr(pipeline, "_MODEL_S", 0.05)
+        monkeypatch.setattr(answering, "_MODEL_JUDGE_S", 0.05)
+    person.helper.verdicts = said
+    assert "not supported" not in await person.talk("When does leave expire?")
+    told = (await person.told())[1]
+    assert (told["judge"]["sentences"][0]["reason"], told["models"]["judge"]["failed"]) == ("cited", failed)
+    judged = (await person.run("When does leave expire?", workflow="judging"))["judge"]
+    assert (judged["sentences"][0]["reason"], judged["model"]["failed"]) == ("cited", failed)

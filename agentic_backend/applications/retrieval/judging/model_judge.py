@@ -54,16 +54,16 @@ async def model_judgement(
 
 async def judge_by_model(
     ask: Ask, answer: str, judged: Judgement, passages: Mapping[int, str], *, threshold: float
-) -> Judgement:
+) -> Judgement | None:
     """The judgement with the model's verdicts in place of words, for the sentences that need a passage.
 
-    `judged` is the judgement by words of the same answer; it stays as it is, if the model's answer is none.
+    `judged` is the judgement by words of the same answer. None, if the model's answer is no judgement.
     """
     places = [at for at, sentence in enumerate(judged.sentences) if sentence.reason != "needs_none"][:MOST_SENTENCES]
     of = [judged.sentences[at] for at in places]
     verdicts = await model_judgement(ask, [(answer[each.start : each.end], each.cited) for each in of], passages)
     if verdicts is None:
-        return judged
+        return None
     sentences = list(judged.sentences)
     for at, verdict in zip(places, verdicts, strict=True):
         sentences[at] = _with(sentences[at], verdict, threshold)

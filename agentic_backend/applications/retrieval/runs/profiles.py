@@ -88,6 +88,8 @@ class JudgeProfile(ApplicationSettings):
     """`off`; `tell` so in the answer; `withhold` it."""
     threshold: float = Field(0.5, ge=0, le=1)
     """Below this score it is not supported."""
+    judge_model: str | None = None
+    """A model of the settings, which judges after the judge by words, and in its place; null: none does."""
 
 
 class Workflow(ApplicationSettings):

@@ -11,6 +11,7 @@ from agentic_backend.applications.retrieval.pipeline import (
     NOTHING_FOUND,
     Answering,
     Checked,
+    ModelPurpose,
     asking,
     check,
     query_of,
@@ -117,7 +118,8 @@ class Pipeline:
         text = (await self._said(user, asked, answering, history, past))[:LONGEST_ANSWER]
         took_ms = round((time.monotonic() - began) * 1000)
         await tell(GenerationDone(tokens_used=tokens_of(text), took_ms=took_ms))
-        checked = await check(answering, text)
+        model = steps.judge.judge_model
+        checked = await check(answering, text, asking(self._application, "judge", model, user) if model else None)
         reviewed = await reviews.answer(checked.text, asked.text)
         await tell(_judged(answering, checked))
         judgement, by_number = answering.judgement, answering.packed.by_number
@@ -174,7 +176,7 @@ def _found(answering: Answering) -> tuple[RetrievalDone, FusionDone]:
     return retrieval, FusionDone(found=len(found.passages), passages=best, rerank=_model(answering, "rerank"))
 
 
-def _model(answering: Answering, purpose: str) -> ModelView | None:
+def _model(answering: Answering, purpose: ModelPurpose) -> ModelView | None:
     asked = answering.models.get(purpose)
     return None if asked is None else ModelView.model_validate(told_model(asked))
 
@@ -201,6 +203,7 @@ def _judged(answering: Answering, checked: Checked) -> JudgeDone:
             SentenceView(start=one.start, end=one.end, score=one.score, supported=one.supported, reason=one.reason)
             for one in sentences
         ),
+        model=_model(answering, "judge"),
     )
 
 

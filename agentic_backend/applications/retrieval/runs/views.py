@@ -194,6 +194,8 @@ class JudgeDone(Value):
     removed: int
     """Citations and links of nothing that was found."""
     sentences: tuple[SentenceView, ...]
+    model: ModelView | None = absent()
+    """The model that was to judge; where it has failed, the judgement is by words."""
 
 
 class TurnAdded(Value):

@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
+
 from support.further_cases import LONG
 
 FILES = Path(__file__).parents[2] / "docs" / "figures"

@@ -52,6 +52,7 @@ from agentic_backend.applications.retrieval.pipeline import (
 from agentic_backend.applications.retrieval.records import Turn
 from agentic_backend.applications.retrieval.rewriting import Said
 from agentic_backend.applications.retrieval.shelves import Place
+from agentic_backend.applications.retrieval.tools_apart import deciding, has_calls, without_calls, without_tools
 from agentic_backend.applications.retrieval.turns import places_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class DocumentTuning(ApplicationSettings):
     """How many the model is given at most."""
     context_tokens: int = Field(4_000, ge=100, le=20_000)
     """How many tokens they have together, at about four characters each."""
+    tools: Literal["apart", "together"] = "apart"
+    """`apart`: whether tools are called is decided without passages, in a call of the model of its own; `together`."""
     rewrite_model: str | None = None
     """A model of the settings, which puts a follow-up so that it can be looked for alone; null: none does."""
     rerank_model: str | None = None
@@ -100,8 +103,17 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
             if answering.mode == "corpus_only":
                 return ModelResponse(result=[AIMessage(NOTHING_FOUND)])
             return await handler(request)
+        tuning: DocumentTuning = self._application.tuning_of(current_context().agent_id)
+        is_apart = bool(request.tools) and tuning.tools == "apart"
+        if is_apart:
+            decided = await handler(deciding(request))
+            if has_calls(decided):
+                return decided
+            request = without_tools(request)
         prompt = "\n\n".join(filter(None, [request.system_prompt, answering.section]))
         response = await handler(request.override(system_message=SystemMessage(prompt)))
+        if is_apart:
+            without_calls(response)
         self._cite(response, answering)
         return response
 

@@ -124,6 +124,7 @@ __all__ = [
     "PartKind",
     "Place",
     "Point",
+    "Preview",
     "Purpose",
     "Query",
     "RateLimited",
@@ -272,6 +273,17 @@ class Panel:
     """What it may do in the conversation, beside calling its application; what a person has not begun is refused."""
     roles: frozenset[str] = frozenset()
     """Who sees it: users with one of these roles. Empty: everybody who is signed in."""
+    preview: str | None = None
+    """The name of a POST call that tells in words what a link opens in it, as a Preview. Its body is the link's
+    `panel_data`.
+    """
+
+
+class Preview(Value):
+    """What the page shows of something that a link opens in a panel, before it is opened."""
+
+    text: str
+    """Plain text."""
 
 
 A = TypeVar("A", bound="Application")

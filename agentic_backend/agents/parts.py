@@ -99,7 +99,7 @@ def _named(model: type) -> tuple[str, str]:
 
 def _emit(caller: str, parts: Sequence[Part]) -> None:
     for part in parts:
-        if isinstance(part, GeoPart | CustomPart) and not can_be_kept(part.model_dump(mode="json")):
+        if isinstance(part, LinkPart | GeoPart | CustomPart) and not can_be_kept(part.model_dump(mode="json")):
             raise ValueError(f"{caller}: a {part.type} part is nested deeper than {DEEPEST}, or has {INEXACT}")
     size = sum(len(part.model_dump_json().encode()) for part in parts)
     if size > MOST_BYTES:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn, TypeGuard, Union, get_args, get_origi
 
 from agentic_backend import errors
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.application import Call
+from agentic_backend.application import Call, Preview
 from agentic_backend.auth.user import User
 from agentic_backend.disclosure.exception_detail import shown_place
 from agentic_backend.errors import AgenticError, ApplicationUnavailable, ApprovalRequired
@@ -100,6 +100,17 @@ def declared_calls(application_id: str, calls: object, permissions: Collection[s
         names.add(made.operation.id)
         shapes.add(shape)
     return declared
+
+
+def previews_in(calls: Sequence[DeclaredCall]) -> Collection[str]:
+    """The names of those that may tell what a link opens in a panel."""
+    operations = [call.operation for call in calls]
+    return {
+        each.id
+        for each in operations
+        if each.method == "POST" and "body" in each.types and not each.path_parameters
+        if _is_subclass(each.answer_type, Preview)
+    }
 
 
 def shape_of(operation: Operation) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,10 @@ class DeclaredPanel:
 
 
 def declared_panels(
-    application_id: str, target: type[Application], parts: Sequence[PartKind[Any]]
+    application_id: str, target: type[Application], parts: Sequence[PartKind[Any]], previews: Collection[str] = ()
 ) -> Sequence[DeclaredPanel]:
-    """The panels that `Application.panels` has; `parts` are the kinds of parts that it declares.
+    """The panels that `Application.panels` has; `parts` are the kinds of parts that it declares, `previews` its calls
+    that may tell what a link opens.
 
     Raises ClassPathError, and what reading them raises.
     """
@@ -72,6 +73,8 @@ def declared_panels(
             f"what it may do is a set of {', '.join(sorted(_MAY))}": type(panel.may) in (frozenset, set)
             and panel.may <= _MAY,
             ROLES_RULE: are_roles(panel.roles),
+            "the preview has to be the name of a POST call that answers with a Preview": panel.preview is None
+            or (type(panel.preview) is str and panel.preview in previews),
         }
         if (rule := first_broken(rules)) is not None:
             raise ClassPathError(f"the panel {panel.name!r}: {rule}"[:500])
@@ -82,6 +85,7 @@ def declared_panels(
             place="part" if isinstance(panel.place, PartKind) else panel.place,
             part=part_name(application_id, panel.place) if isinstance(panel.place, PartKind) else None,
             may=sorted(panel.may),
+            preview=panel.preview,
         )
         declared.append(DeclaredPanel(view, _document(panel, folder), frozenset(panel.roles)))
     return declared

@@ -31,6 +31,7 @@ from agentic_backend.hosting.declared_calls import (
     declared_calls,
     declared_permissions,
     prefix_of,
+    previews_in,
     shape_of,
 )
 from agentic_backend.hosting.declared_commands import DeclaredCommand, declared_commands
@@ -232,7 +233,7 @@ def _loaded(
             layouts=declared_records(application_id, target.records),
             metrics=declared_metrics(target.metrics),
             parts=parts,
-            panels=declared_panels(application_id, target, parts),
+            panels=declared_panels(application_id, target, parts, previews_in(calls)),
             commands=declared_commands(commands),
             workers=workers,
             embedder=declared_embedder(application.embedder(), workers),

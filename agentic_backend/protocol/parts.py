@@ -99,6 +99,10 @@ class LinkPart(Value):
     """The id of the document."""
     file_name: str | None = absent()
     """The document's file name."""
+    panel: str | None = absent()
+    """The panel that shows what it leads to: the application's id and the panel's name, as in `notes/board`."""
+    panel_data: dict[str, Any] | None = absent()
+    """What that panel is told, to show just this."""
 
 
 class GeoPart(Value):

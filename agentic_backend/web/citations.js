@@ -41,6 +41,14 @@ function mark(number, id) {
   return link;
 }
 
+/** `{link, source}` for the mark, or the item of the list, in which `element` is; null if it is in neither. */
+export function sourceAt(element, sources, idOf) {
+  const link = element.closest(".citation, .source-open");
+  const id = link?.matches(".citation") ? link.hash.slice(1) : link?.closest(".source").id;
+  const source = link && sources.find(({ number }) => idOf(number) === id);
+  return source ? { link, source } : null;
+}
+
 /** Brings the source into view that a mark of a citation leads to, and shows which one it is. */
 export function citationClicked(event) {
   const link = event.target.closest(".citation");

@@ -4,6 +4,7 @@
  * Pure. Of what tools found, only what the answer names is a source of it, as long as it names anything.
  */
 
+import { writtenJson } from "./client/exact-json.js";
 import { visible } from "./format.js";
 import { textOf } from "./timeline.js";
 
@@ -13,7 +14,7 @@ export const MARK = /\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?![[(])/g;
 /** The numbers in a mark of a text. */
 export const numbersIn = (mark) => mark.split(",").map(Number);
 
-/** `[{number, title?, href?, text?}]`, by number; `item` is the answer in the exchange's timeline. */
+/** `[{number, title?, href?, text?, panel?, panel_data?}]`, by number; `item` is the answer in the exchange's timeline. */
 export function sourcesOf({ messages }, { parts, metadata, streaming }) {
   if (streaming) return [];
   const named = new Set([...textOf(parts).matchAll(MARK)].flatMap(([, numbers]) => numbersIn(numbers)));
@@ -49,13 +50,15 @@ const fromMetadata = ({ number, title, name, file_name: fileName, url, href, cit
   text,
 });
 
-const fromLink = ({ source_id: id, title, file_name: fileName, href }) => ({
+const fromLink = ({ source_id: id, title, file_name: fileName, href, panel, panel_data: data }) => ({
   number: /^\d{1,3}$/.test(id ?? "") ? Number(id) : undefined,
   title: title || seen(fileName),
   href,
+  panel,
+  panel_data: data,
 });
 
-const keyOf = ({ href, title }) => JSON.stringify([href, title]);
+const keyOf = ({ href, title, panel_data: data }) => writtenJson([href, title, data]);
 
 /** Each source once; one without a number of its own gets the next that is free. */
 function numbered(sources) {

@@ -445,6 +445,10 @@ export interface LinkPart {
   readonly document_uid?: string;
   /** The document's file name. */
   readonly file_name?: string;
+  /** The panel that shows what it leads to: the application's id and the panel's name, as in `notes/board`. */
+  readonly panel?: string;
+  /** What that panel is told, to show just this. */
+  readonly panel_data?: Readonly<Record<string, unknown>>;
 }
 
 /** What is known of a message beside its content. */

@@ -167,6 +167,27 @@ async def test_a_part_is_shown_by_its_panel(page: ChatPage) -> None:
     await expect(page.tab.get_by_text("A drawing of")).to_have_count(0)
 
 
+async def test_a_link_opens_in_the_panel_that_it_names(page: ChatPage) -> None:
+    await page.choose_agent("drawing-boards")
+    await page.asked('use the tool point with {"words": "b7"}')
+    await page.unfold()
+    await page.by("tool-card").get_by_role("button").click()
+    # Who does not see its panel is told the words.
+    await expect(page.tab.locator(".chip", has_text="admins")).to_be_visible()
+    chip = page.tab.locator("button.chip", has_text="b7")
+    await chip.click()
+    frame = await frame_of(page, "Board")
+    assert await heard(frame, "agentic/notifications/link") == [{"data": {"words": "b7"}}]
+    await chip.click()
+    assert len(await heard(frame, "agentic/notifications/link", 2)) == 2
+    await page.by("close-panel").click()
+    await expect(chip).to_be_focused()
+    # Whoever opens it otherwise is not led there again.
+    frame = await opened(page)
+    await asked(frame, "ping")
+    assert await frame.evaluate("heard.filter(({ method }) => method.includes('link'))") == []
+
+
 ASK = "request('ui/message', { role: 'user', content: [{ type: 'text', text: 'hello from the board' }] })"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from typing import Any
 
 import pytest
 from graphs import emitting as served
@@ -11,7 +12,7 @@ from support.chat_client import Event, chat
 from support.rest_client import plain_http
 from support.running_server import RunningServer
 
-from agentic_backend.agents.parts import TextPart, emit_parts
+from agentic_backend.agents.parts import LinkPart, TextPart, emit_parts
 
 AGENTS = served.AGENTS
 
@@ -65,6 +66,14 @@ def test_parts_are_counted_before_they_are_read_and_measured_in_bytes() -> None:
         emit_parts(*[{"type": "nonsense"}] * 65)
     with pytest.raises(ValueError, match="bytes of parts at once, more than 2000000"):
         emit_parts(TextPart(text="€" * 700_000))
+
+
+def test_what_a_link_tells_a_panel_is_not_nested_too_deep() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(101):
+        deep = {"a": deep}
+    with pytest.raises(ValueError, match="emit_parts: a link part is nested deeper than 100"):
+        emit_parts(LinkPart(kind="view", panel="boards/board", panel_data=deep))
 
 
 async def test_an_exchange_has_only_so_many_emitted_parts(

@@ -36,6 +36,7 @@ async def test_a_user_is_told_of_the_panels_of_their_roles(server: RunningServer
         "path": "/apps/boards/panels/board.html",
         "place": "beside",
         "may": ["ask", "decide", "follow"],
+        "preview": "tell",
     }
     assert of_ann["panels"][3]["place"] == "part" and of_ann["panels"][3]["part"] == "boards:drawing"
 
@@ -86,13 +87,14 @@ async def test_the_frame_of_all_panels_reaches_nothing(server: RunningServer) ->
         ([replace(BOARD, may={"ask", "read"})], "what it may do is a set of ask, decide, follow"),
         ([replace(BOARD, may="ask")], "what it may do is a set of"),
         ([replace(BOARD, roles="admin")], "the roles have to be a set of texts"),
+        ([replace(BOARD, preview="say")], "the preview has to be the name of a POST call that answers with a Preview"),
         ({"board": BOARD}, "'panels' has to be a list of at most 20 of class Panel"),
     ],
 )
 def test_what_is_no_panel_is_refused_in_words(panels: Any, told: str) -> None:
     odd = type("Odd", (Boards,), {"panels": panels, "__module__": Boards.__module__})
     with pytest.raises(ClassPathError, match=re.escape(told)):
-        declared_panels("boards", odd, [DRAWING])
+        declared_panels("boards", odd, [DRAWING], {"tell"})
 
 
 def test_a_document_is_of_utf8_and_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,16 @@ SHAPES: list[tuple[Part, dict[str, Any]]] = [
     (LinkPart(kind="view"), {"type": "link", "kind": "view"}),
     (
         LinkPart(
-            href="h", title="t", kind="citation", rel="r", mime="m", source_id="s", document_uid="d", file_name="f"
+            href="h",
+            title="t",
+            kind="citation",
+            rel="r",
+            mime="m",
+            source_id="s",
+            document_uid="d",
+            file_name="f",
+            panel="a/p",
+            panel_data={"at": None},
         ),
         {
             "type": "link",
@@ -60,6 +69,8 @@ SHAPES: list[tuple[Part, dict[str, Any]]] = [
             "source_id": "s",
             "document_uid": "d",
             "file_name": "f",
+            "panel": "a/p",
+            "panel_data": {"at": None},
         },
     ),
     (GeoPart(geojson=GEOJSON, fit_bounds=False), {"type": "geo", "geojson": GEOJSON, "fit_bounds": False}),

@@ -315,6 +315,8 @@ _VALUES: tuple[BaseModel, ...] = (
         source_id="s_1",
         document_uid="weather-bern",
         file_name="bern.html",
+        panel="weather/places",
+        panel_data={"place": "bern"},
     ),
     GeoPart(
         geojson={"type": "Feature", "geometry": {"type": "Point", "coordinates": [7.45, 46.95]}, "properties": {}},

@@ -115,20 +115,31 @@ const LINK_KINDS = {
 };
 
 function LinkPart({ part }) {
+  const panels = useContext(PanelsContext);
+  if (panels?.forLink(part)) {
+    const opened = ({ currentTarget }) => panels.openLink(part, currentTarget);
+    return html`<p class="chips">
+      <button type="button" class="chip" onClick=${opened}><${ChipText} ...${part} label=${LINK_KINDS[part.kind]} /></button>
+    </p>`;
+  }
   return html`<p class="chips"><${LinkChip} ...${part} label=${LINK_KINDS[part.kind]} /></p>`;
 }
 
 /** A link, or its title alone where it leads nowhere safe. */
 export function LinkChip({ href, title, file_name: fileName, kind, label }) {
   const target = safeHref(href);
-  const text = withHonestHosts(visibleProse(title ?? "")) || visible(fileName ?? "") || target || t("Untitled");
-  const content = html`${label && html`<span class="chip-label">${label}</span>`}
-    <span class="chip-text">${text}</span>`;
+  const content = html`<${ChipText} href=${href} title=${title} file_name=${fileName} label=${label} />`;
   if (!target) return html`<span class="chip">${content}</span>`;
   const download = kind === "download" ? visible(fileName ?? "") : undefined;
   return html`<a class="chip" href=${target} target="_blank" rel="noopener noreferrer" download=${download}>
     ${content}<${Icon} name="link" />
   </a>`;
+}
+
+function ChipText({ href, title, file_name: fileName, label }) {
+  const text = withHonestHosts(visibleProse(title ?? "")) || visible(fileName ?? "") || safeHref(href) || t("Untitled");
+  return html`${label && html`<span class="chip-label">${label}</span>`}
+    <span class="chip-text">${text}</span>`;
 }
 
 function Geography({ part: { geojson } }) {

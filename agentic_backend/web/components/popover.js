@@ -65,7 +65,7 @@ export function usePopover({ align = "start", onShown } = {}) {
 }
 
 /** Below the button, or above it where there is more room; within the window. */
-function placeBeside(panel, button, align) {
+export function placeBeside(panel, button, align) {
   const beside = button.getBoundingClientRect();
   const below = innerHeight - beside.bottom - GAP - MARGIN;
   const above = beside.top - GAP - MARGIN;

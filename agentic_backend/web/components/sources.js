@@ -6,22 +6,25 @@ import { safeHref, withHonestHosts } from "../links.js";
 import { html } from "./html.js";
 import { Icon } from "./icons.js";
 
-/** `idOf` names the element of a number, so that marks in the answer lead to it. */
-export function Sources({ sources, idOf }) {
+/**
+ * `idOf` names the element of a number, so that marks in the answer lead to it; `isOpened` says whether a source is one
+ * that opens in a panel, by the handlers of whoever shows the list.
+ */
+export function Sources({ sources, idOf, isOpened = () => false }) {
   if (!sources.length) return null;
   return html`<section class="sources" aria-label=${t("Sources")} data-testid="sources">
     <h3>${t("Sources")}</h3>
     <ol>
       ${sources.map(
         (source) => html`<li key=${source.number} id=${idOf(source.number)} class="source" tabindex="-1" data-testid="source">
-          <span class="source-number">${source.number}</span><${Source} ...${source} />
+          <span class="source-number">${source.number}</span><${Source} ...${source} isOpened=${isOpened(source)} />
         </li>`,
       )}
     </ol>
   </section>`;
 }
 
-function Source({ title, href, text }) {
+function Source({ title, href, text, isOpened }) {
   const target = safeHref(href);
   const name = withHonestHosts(visibleProse(title || target || t("Untitled")));
   const host = target && new URL(target).host;
@@ -30,7 +33,9 @@ function Source({ title, href, text }) {
     ${
       target
         ? html`<a href=${target} target="_blank" rel="noopener noreferrer">${name}<${Icon} name="link" /></a>`
-        : name
+        : isOpened
+          ? html`<button type="button" class="source-open">${name}</button>`
+          : name
     }
     ${isElsewhere && html` <span class="muted">${host}</span>`}
     ${text && html`<q class="muted">${visibleProse(text)}</q>`}

@@ -421,6 +421,7 @@ export default {
     "Diese Datei wurde gesendet: Sie wird mit ihrer Unterhaltung gelöscht.",
   "This has been changed meanwhile, or is there already.": "Das wurde inzwischen geändert, oder es ist schon da.",
   "This is needed.": "Das wird benötigt.",
+  "This is no longer there, or no longer yours to read.": "Das gibt es nicht mehr, oder Sie dürfen es nicht mehr lesen.",
   "This is not JSON yet: {error}": "Das ist noch kein JSON: {error}",
   "This is too large: only a part of it was kept.": "Das ist zu groß: Nur ein Teil davon wurde aufbewahrt.",
   "This is too large: only a part of it was looked at.": "Das ist zu groß: Nur ein Teil wurde betrachtet.",

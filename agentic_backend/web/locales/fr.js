@@ -424,6 +424,7 @@ export default {
     "Ce fichier a été envoyé : il est supprimé avec sa conversation.",
   "This has been changed meanwhile, or is there already.": "Cela a été modifié entre-temps, ou existe déjà.",
   "This is needed.": "Ce champ est obligatoire.",
+  "This is no longer there, or no longer yours to read.": "Cela n’existe plus, ou vous ne pouvez plus le lire.",
   "This is not JSON yet: {error}": "Ce n’est pas encore du JSON : {error}",
   "This is too large: only a part of it was kept.": "C’est trop volumineux : seule une partie a été conservée.",
   "This is too large: only a part of it was looked at.": "C’est trop volumineux : seule une partie a été examinée.",

@@ -19,6 +19,11 @@ export function entering() {
   enteredAt = performance.now();
 }
 
+/** Someone goes on in a panel, by a link of the page: they don't type any more. */
+export function typingEnds() {
+  typedAt = -Infinity;
+}
+
 /** Guards against the panel in this frame; returns what ends that. */
 export function guardedFrom(frame) {
   if (!frames.size) {

@@ -67,6 +67,11 @@ export class PanelHost {
     this.#host.notify("ui/notifications/tool-result", result);
   }
 
+  /** Has the panel show what a link leads to. */
+  open({ data }) {
+    this.#host.notify("agentic/notifications/link", { data });
+  }
+
   /** Tells a panel that follows the conversation which one is open. */
   look() {
     if (!this.#unhear) return;

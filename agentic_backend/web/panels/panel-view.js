@@ -13,8 +13,8 @@ const LOWEST = 40;
 /** How long a question of a panel is there before it can be answered with yes. */
 const READ_MS = 700;
 
-/** `part` is the part that the panel shows, or null. `children` are shown until the panel listens, and where it can't. */
-export function PanelView({ panel, panels, part = null, sessionId = null, children }) {
+/** `part` is the part that the panel shows, or null; `link` what a link has opened in it, see Panels. `children` are shown until the panel listens, and where it can't. */
+export function PanelView({ panel, panels, part = null, link = null, sessionId = null, children }) {
   const frame = useRef(null);
   const host = useRef(null);
   const [document, setDocument] = useState(null);
@@ -49,6 +49,7 @@ export function PanelView({ panel, panels, part = null, sessionId = null, childr
     return () => host.current.close();
   }, [document]);
   useEffect(() => part && host.current?.show(part), [document, part]);
+  useEffect(() => link && host.current?.open(link), [document, link]);
   useEffect(() => host.current?.look(), [sessionId]);
   if (failure) return html`${children}<p class="panel-failure muted" role="status">${panel.title}: ${failure}</p>`;
   if (document === null) return children ?? null;

@@ -9,15 +9,17 @@ import { PanelView } from "./panel-view.js";
 const narrow = matchMedia("(max-width: 60rem)");
 
 /** `opening` is another number for each conversation that is opened. */
-export function PlacedPanel({ place, shown: { list, open, panels }, sessionId, opening = null }) {
+export function PlacedPanel({ place, shown: { list, open, link, panels }, sessionId, opening = null }) {
   const section = useRef(null);
   const before = useRef(opening);
   const panel = list.find(({ key }) => key === open[place]);
+  const opened = link?.key === panel.key ? link : null;
   const endAlone = useRef(() => {});
   const close = () => {
     endAlone.current();
     panels.close(place);
-    document.querySelector("[data-testid=panel-menu]")?.focus();
+    const { from } = opened ?? {};
+    (from?.isConnected ? from : document.querySelector("[data-testid=panel-menu]"))?.focus();
   };
   const keyed = (event) => {
     const isAlone = place === "beside" && narrow.matches && !section.current.querySelector("dialog[open]");
@@ -45,7 +47,7 @@ export function PlacedPanel({ place, shown: { list, open, panels }, sessionId, o
       <h2>${panel.title}</h2>
       <${IconButton} name="close" label=${t("Close")} data-testid="close-panel" onClick=${close} />
     </header>
-    <${PanelView} key=${panel.key} panel=${panel} panels=${panels} sessionId=${sessionId} />
+    <${PanelView} key=${panel.key} panel=${panel} panels=${panels} link=${opened} sessionId=${sessionId} />
   </section>`;
 }
 

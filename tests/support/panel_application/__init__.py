@@ -12,20 +12,23 @@ from agentic_backend.application import (
     Call,
     Forbidden,
     Frame,
+    LinkPart,
     Panel,
     PartKind,
+    Preview,
     Query,
     Upload,
     User,
     Value,
     application_of,
+    emit_parts,
 )
 
 PATH = "support.panel_application:Boards"
 AGENT = {
     "id": "drawing-boards",
     "class_path": "agentic_backend.experts.assistant.assistant:Assistant",
-    "tools": ["support.panel_application:draw"],
+    "tools": ["support.panel_application:draw", "support.panel_application:point"],
 }
 DOCUMENT = (Path(__file__).parent / "board.html").read_text()
 
@@ -77,7 +80,7 @@ class Boards(Application):
     version = "1"
     parts = (DRAWING,)
     panels = (
-        Panel("board", "Board", "board.html", may=frozenset({"ask", "decide", "follow"})),
+        Panel("board", "Board", "board.html", may=frozenset({"ask", "decide", "follow"}), preview="tell"),
         Panel("whole", "Whole board", "board.html", place="instead"),
         Panel("small", "Small board", "board.html", place="sidebar"),
         Panel("drawing", "Drawing", "board.html", place=DRAWING),
@@ -89,9 +92,14 @@ class Boards(Application):
             Call("POST", "/boards/{board}/words", self.say, errors=[Forbidden]),
             Call("POST", "/boards/{board}/erased", self.erase, errors=[ApprovalRequired]),
             Call("POST", "/boards/{board}/files", self.pin),
+            Call("POST", "/told", self.tell),
             Call("GET", "/panels/{name}", self.get_named),
             Call("GET", "/{name}", self.get_any),
         ]
+
+    async def tell(self, user: User, body: Words) -> Preview:
+        """What a link opens."""
+        return Preview(text=f"{body.words}, for {user.id}")
 
     async def say(self, user: User, board: str, body: Words, query: Loudly) -> Said:
         """Say something."""
@@ -123,3 +131,14 @@ def draw(title: str) -> str:
     """Draws."""
     application_of(Boards).show(DRAWING, Drawing(title=title), f"A drawing of **{title}**.")
     return "drawn"
+
+
+@tool
+def point(words: str) -> str:
+    """Points to something on a board, and to a panel that few people see."""
+    data = {"words": words}
+    emit_parts(
+        LinkPart(kind="view", title=words, panel="boards/board", panel_data=data),
+        LinkPart(kind="view", title="admins", panel="boards/admins", panel_data=data),
+    )
+    return "pointed"

@@ -162,6 +162,8 @@ class PanelView(Value):
     part: str | None = absent()
     """The kind of the custom parts."""
     may: list[Literal["ask", "decide", "follow"]]
+    preview: str | None = absent()
+    """The operation that tells in words what a link opens in it: `panel_data` is its body, `text` what it answers."""
 
 
 class ApplicationView(Value):

@@ -54,6 +54,7 @@ from agentic_backend.applications.retrieval.rewriting import Said
 from agentic_backend.applications.retrieval.shelves import Place
 from agentic_backend.applications.retrieval.tools_apart import deciding, has_calls, without_calls, without_tools
 from agentic_backend.applications.retrieval.turns import places_of
+from agentic_backend.applications.retrieval.views import CitedPassage
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval
@@ -62,6 +63,8 @@ _MOST_TURNS = 2_000
 _MODEL_JUDGE_S = 5.0
 LOOKING_S = 9.0
 """How long the hook may take: the judge by words, then by a model. All that looks at an answer has ten seconds."""
+PANEL = "retrieval/documents"
+"""Where citations open."""
 
 
 class DocumentTuning(ApplicationSettings):
@@ -228,6 +231,19 @@ def _mode_of(client: Any, tuning: DocumentTuning) -> Mode:
 
 
 def _source(number: int, passage: Passage) -> LinkPart:
+    cited = CitedPassage(
+        number=number,
+        collection=passage.collection_id,
+        session=passage.place.session_id,
+        document=passage.document,
+        edition=passage.edition,
+        start=passage.start,
+        end=passage.end,
+        path=list(passage.path),
+        page=passage.page,
+        score=round(passage.score, 5),
+        ranks=dict(passage.ranks),
+    )
     place = " > ".join(filter(None, [passage.name, *passage.path, f"page {passage.page}" if passage.page else ""]))
     return LinkPart(
         kind="citation",
@@ -235,4 +251,6 @@ def _source(number: int, passage: Passage) -> LinkPart:
         title=place[:300],
         file_name=passage.name[:300],
         document_uid=passage.document,
+        panel=PANEL,
+        panel_data=cited.model_dump(),
     )

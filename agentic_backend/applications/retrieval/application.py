@@ -23,6 +23,7 @@ from agentic_backend.application import (
     NotFound,
     Panel,
     Point,
+    Preview,
     RecordConflict,
     SessionNotFound,
     Upload,
@@ -34,7 +35,7 @@ from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersF
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.ingestion import Ingestion
-from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached
 from agentic_backend.applications.retrieval.retriever import Retriever
@@ -46,6 +47,7 @@ from agentic_backend.applications.retrieval.turns import Turns
 from agentic_backend.applications.retrieval.views import (
     AttachedCollections,
     ChangedCollection,
+    CitedPassage,
     Collections,
     CollectionView,
     DocumentPage,
@@ -64,7 +66,8 @@ from agentic_backend.applications.retrieval.views import (
 )
 
 _EMBEDDER = "embedder"
-_LONGEST_NAME = 500
+_LONGEST_NAME, _LONGEST_PREVIEW = 500, 20_000
+"""In characters."""
 _LARGEST_FILE = 64 << 20
 """In bytes: of what is read."""
 
@@ -79,7 +82,9 @@ class Retrieval(Application):
     catalog = "agents_catalog.yaml"
     records: ClassVar[Sequence[Kind[Any]]] = (*KINDS, *RUN_KINDS)
     metrics = METRICS
-    panels: ClassVar[Sequence[Panel]] = (Panel("documents", "Documents", "documents.html", may=frozenset({"follow"})),)
+    panels: ClassVar[Sequence[Panel]] = (
+        Panel("documents", "Documents", "documents.html", may=frozenset({"follow"}), preview="preview_passage"),
+    )
 
     class Settings(RunSettings):
         embeddings: bool = True
@@ -146,7 +151,8 @@ class Retrieval(Application):
             Call("GET", f"{one}/documents", self.list_documents, errors=[NotFound]),
             Call("GET", f"{one}/documents/{{document}}", self.get_document, errors=[NotFound]),
             Call("DELETE", f"{one}/documents/{{document}}", self.remove_document, errors=[NotFound, RecordConflict]),
-            Call("GET", f"{one}/documents/{{document}}/text", self.get_text, errors=[NotFound]),
+            Call("GET", f"{one}/documents/{{document}}/text", self.get_text, errors=[NotFound, SessionNotFound]),
+            Call("POST", "/preview", self.preview_passage, errors=[NotFound, SessionNotFound]),
             Call("GET", f"{one}/search", self.search, errors=[NotFound]),
             Call(
                 "PUT",
@@ -228,16 +234,37 @@ class Retrieval(Application):
 
     async def get_text(self, user: User, collection: str, document: str, query: Span) -> DocumentText:
         """A piece of what was read of a document, of up to 100,000 characters."""
-        found = await self.library.get(user, collection)
-        stored = await self._document(found, document)
-        text = await self.documents.text(stored)
+        stored, text = await self._text(user, collection, query.session, document)
         start = min(query.start, len(text))
         end = min(max(query.end, start), start + 100_000, len(text))
+        value = stored.value
+        return DocumentText(
+            name=value.name, edition=value.edition, text=text[start:end], start=start, end=end, characters=len(text)
+        )
+
+    async def preview_passage(self, user: User, body: CitedPassage) -> Preview:
+        """What a passage says that an answer cites, as it stands in the document now, of up to 20,000 characters."""
+        _, text = await self._text(user, body.collection, body.session, body.document)
+        said = text[body.start : body.end].strip()
+        return Preview(text=said if len(said) <= _LONGEST_PREVIEW else f"{said[:_LONGEST_PREVIEW]}…")
+
+    async def _text(
+        self, user: User, collection: str, session: str | None, document: str
+    ) -> tuple[StoredDocument, str]:
+        """A document and what was read of it. Raises NotFound and SessionNotFound."""
+        found = await self._collection(user, collection, session)
+        stored = await self._document(found, document)
+        text = await self.documents.text(stored)
         # What was read before this was theirs to read.
         if found.key not in await self.library.may_read(user, [found]):
             raise NotFound("There is no such collection.")
-        name = stored.value.name
-        return DocumentText(name=name, text=text[start:end], start=start, end=end, characters=len(text))
+        return stored, text
+
+    async def _collection(self, user: User, collection: str, session: str | None) -> StoredCollection:
+        """A collection that the user may read; with `session` the files of this conversation of theirs."""
+        if session is None or collection != OF_CONVERSATION:
+            return await self.library.get(user, collection)
+        return await self.library.get_of_session(user, session)
 
     async def search(self, user: User, collection: str, query: Sought) -> Passages:
         """The passages of a collection that fit a question best."""

@@ -56,6 +56,13 @@ class Library:
                     return each
         raise NotFound("There is no such collection.")
 
+    async def get_of_session(self, user: User, session_id: str) -> StoredCollection:
+        """The files of the user's own conversation. Raises NotFound and SessionNotFound."""
+        found = await self._at(Place(user.id, session_id)).collections.get(OF_CONVERSATION)
+        if found is None:
+            raise NotFound("There is no such collection.")
+        return found
+
     async def own(self, user: User, collection_id: str) -> StoredCollection:
         """One of the user's own. Raises NotFound."""
         found = await self._at(Place(user.id)).collections.get(collection_id)

@@ -10,6 +10,7 @@ from agentic_backend.applications.retrieval.library import StoredCollection
 
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -72,6 +73,8 @@ class DocumentText(Value):
     """A piece of what was read of a document, in characters."""
 
     name: str
+    edition: int
+    """Another one where the document has changed, or was read anew."""
     text: str
     start: int
     end: int
@@ -100,6 +103,23 @@ class Passages(Value):
     failed: dict[str, str]
 
 
+class CitedPassage(Frame):
+    """Where a passage that an answer cites stands, and why it was taken; not what it says."""
+
+    number: int
+    collection: Id
+    session: Id | None = None
+    """The conversation whose own files the collection is; None for any other."""
+    document: Id
+    edition: int
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    path: list[str] = Field(max_length=100)
+    page: int | None = None
+    score: float
+    ranks: dict[str, int] = Field(max_length=10)
+
+
 class Named(Query):
     """The name of a document within its collection, such as `terms/flood.pdf`; else that of the file."""
 
@@ -114,8 +134,9 @@ class Page(Query):
 
 
 class Span(Query):
-    """Where in a document's text, in characters."""
+    """Where in a document's text, in characters; `session` is the conversation whose own file it is."""
 
+    session: Id | None = None
     start: int = Field(0, ge=0)
     end: int = Field(20_000, ge=0)
 

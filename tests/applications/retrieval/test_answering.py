@@ -122,6 +122,25 @@ async def test_files_of_a_conversation_are_asked_in_every_turn_and_go_with_it(se
     assert session_id.encode().hex().encode() not in stored
 
 
+async def test_what_is_cited_of_a_conversations_own_file_its_owner_alone_reads(server: RunningServer) -> None:
+    async with documents(server, "noa") as client, chat(server.address, token="dev:noa") as talk:
+        attached = await client.post(f"{server.address}/agentic/v1/attachments", files={"file": ("a.md", LEAVE)})
+        final = (await talk.ask("Hello", agent_id="attached", attachments=[attached.json()["id"]]))[-1]
+        session_id = final["messages"][0]["session_id"]
+        async with asyncio.timeout(30):
+            while not sources_of(final):
+                final = (await talk.ask("paid leave?", agent_id="attached", session_id=session_id))[-1]
+        cited = next(part for part in final["messages"][-1]["parts"] if part.get("kind") == "citation")["panel_data"]
+        assert "28 days" in (await client.post("/preview", json=cited)).json()["text"]
+        path = f"/collections/{cited['collection']}/documents/{cited['document']}/text"
+        place = {"start": cited["start"], "end": cited["end"], "session": session_id}
+        text = (await client.get(path, params=place)).json()
+        assert "28 days" in text["text"] and text["edition"] == cited["edition"]
+    async with documents(server, "eve") as eve:
+        for call in (eve.post("/preview", json=cited), eve.get(path, params=place)):
+            assert error_of(await call)["code"] == "session_not_found"
+
+
 async def test_what_is_kept_of_a_turn_is_of_the_answer_not_of_the_sessions_title(server: RunningServer) -> None:
     async with documents(server, "lou") as client:
         await collection(client, "Terms", flood=FLOOD)

@@ -489,6 +489,14 @@ class Application:
         """
         return await self._services().reader.read(name, data, user)
 
+    async def draw_page(self, data: bytes, number: int, *, user: User | None = None) -> bytes:
+        """A page of a PDF, counted from 1, as people see it: a PNG of at most 2 MiB and 2.5 million pixels.
+
+        It is drawn where `read_document` reads, in the same turns, and raises the same; DocumentUnreadable also for a
+        file or a page that there is not.
+        """
+        return await self._services().reader.draw_page(data, number, user)
+
     async def attachments(self, user: User, session_id: str) -> Sequence[AttachmentView]:
         """The files that are attached in the user's session, the first ones first: at most 200.
 

@@ -69,8 +69,7 @@ class DocumentReader:
 
     async def read(self, name: str, data: bytes | BinaryIO, user: User | None) -> Document:
         """See Application.read_document."""
-        # No user's id has a space in front.
-        whose = f" {self.application}" if user is None else user.id
+        whose = self._whose(user)
         if not isinstance(name, str):
             raise TypeError("a document needs a name")
         if not isinstance(data, bytes | bytearray | memoryview):
@@ -78,6 +77,14 @@ class DocumentReader:
                 return await self.documents.read(data, name, _BOUNDS, whose)
             data = await asyncio.to_thread(_content_of, data)
         return await self.documents.read_bytes(bytes(data), name, _BOUNDS, whose)
+
+    async def draw_page(self, data: bytes, number: int, user: User | None) -> bytes:
+        """See Application.draw_page."""
+        return await self.documents.draw_page(data, number, _BOUNDS, self._whose(user))
+
+    def _whose(self, user: User | None) -> str:
+        # No user's id has a space in front.
+        return f" {self.application}" if user is None else user.id
 
 
 class ApplicationServices:

@@ -8,15 +8,19 @@ import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from agentic_backend.errors import DocumentUnreadable, Overloaded
 from agentic_backend.extraction.document import Document, DocumentKind, unpacked
+from agentic_backend.extraction.page_image import unpacked_image
+
+T = TypeVar("T")
 
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 """What a process may say of a file beside four bytes for each character."""
@@ -50,13 +54,17 @@ async def extract(file: BinaryIO, name: str, bounds: Bounds) -> Document:
 
     Raises DocumentUnreadable, whose words say why, and Overloaded if no process can be started.
     """
-    size = await asyncio.to_thread(_size_of, file)
-    if not size:
-        raise DocumentUnreadable("it is empty")
-    if size > bounds.bytes:
-        raise too_large(bounds)
-    answer = await _answer_of_program(file, name, bounds)
+    answer = await _answer_of_program(file, bounds, name=name[-1_000:])
     return await asyncio.to_thread(_document_in, answer)
+
+
+async def draw_page(file: BinaryIO, number: int, bounds: Bounds) -> bytes:
+    """A page of the PDF in `file`, counted from 1: a PNG of at most 2 MiB and 2.5 million pixels.
+
+    Raises as `extract`.
+    """
+    answer = await _answer_of_program(file, bounds, page=number)
+    return _said_in(answer, unpacked_image)
 
 
 def too_large(bounds: Bounds) -> DocumentUnreadable:
@@ -79,9 +87,14 @@ def _size_of(file: BinaryIO) -> int:
     return size
 
 
-async def _answer_of_program(file: BinaryIO, name: str, bounds: Bounds) -> bytes:
+async def _answer_of_program(file: BinaryIO, bounds: Bounds, **what: str | int) -> bytes:
+    size = await asyncio.to_thread(_size_of, file)
+    if not size:
+        raise DocumentUnreadable("it is empty")
+    if size > bounds.bytes:
+        raise too_large(bounds)
     asked = {
-        "name": name[-1_000:],
+        **what,
         "characters": bounds.characters,
         "pages": bounds.pages,
         "cpu_s": bounds.cpu_s,
@@ -132,12 +145,19 @@ async def _said(program: Process, most_bytes: int) -> bytes:
 
 
 def _document_in(answer: bytes) -> Document:
-    """Raises DocumentUnreadable, also for an answer that is none: the file may have taken the program over."""
+    return _said_in(answer, unpacked)
+
+
+def _said_in(answer: bytes, read: Callable[[bytes, Any], T]) -> T:
+    """What `read` finds in an answer.
+
+    Raises DocumentUnreadable, also for an answer that is none: the file may have taken the program over.
+    """
     try:
         head: Any = json.loads(answer.partition(b"\n")[0])
         refused = head.get("refused")
         if refused is None:
-            return unpacked(answer, head)
+            return read(answer, head)
     except (ValueError, AttributeError, RecursionError):
         refused = None
     words = refused if type(refused) is str and refused.isprintable() else "the file can't be read"

@@ -3,7 +3,8 @@
 A file is a program for what reads it: it may take any time and memory, and make a library do anything. So each is read
 apart from the server, within limits that the operating system keeps. What it is, and its encoding, is found first; from
 the moment at which it is parsed no descriptor can be opened: no socket, no file. The answer is one line of JSON and the
-text (`document.packed`), or JSON with the reason `refused`.
+text (`document.packed`), or JSON with the reason `refused`. With `"page": 3` it draws this page of a PDF instead: one
+line of JSON and a PNG (`page_image.packed_image`).
 """
 
 import importlib
@@ -43,6 +44,11 @@ def main(asked: dict[str, Any]) -> bytes:
 
         try:
             data = sys.stdin.buffer.read()
+            if "page" in asked:
+                label = "PDF"
+                draw = _image_of_pdf(data, asked["page"])
+                _close_descriptors()
+                return draw()
             kind, read = _reader(data, asked)
             label = _LABELS.get(kind, "text")
             _close_descriptors()
@@ -113,6 +119,19 @@ def _of_pdf(data: bytes, asked: dict[str, Any]) -> Callable[[], Any]:
     except ImportError:
         raise _needs_extra("PDF") from None
     return lambda: read_pdf(data, asked["pages"], asked["characters"])
+
+
+def _image_of_pdf(data: bytes, number: int) -> Callable[[], bytes]:
+    from agentic_backend.extraction.kinds import Refused, is_pdf
+    from agentic_backend.extraction.page_image import packed_image
+
+    if not is_pdf(data):
+        raise Refused("only a PDF has pages")
+    try:
+        from agentic_backend.extraction.readers.pdf_image import draw_page
+    except ImportError:
+        raise _needs_extra("PDF") from None
+    return lambda: packed_image(draw_page(data, number))
 
 
 def _of_office(data: bytes, asked: dict[str, Any]) -> tuple[str, Callable[[], Any]]:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from agentic_backend.errors import StoreUnavailable
 from agentic_backend.extraction.document import Document
-from agentic_backend.extraction.extractor import Bounds, extract, too_large
+from agentic_backend.extraction.extractor import Bounds, draw_page, extract, too_large
 from agentic_backend.sessions.bulkhead import Bulkhead
 
 # Each is a process of its own, and may take a while.
@@ -35,14 +35,23 @@ class Documents:
 
     async def read_bytes(self, data: bytes, name: str, bounds: Bounds, whose: str) -> Document:
         """The same of bytes. Raises StoreUnavailable where no file can be made for them."""
-        if len(data) > bounds.bytes:
-            raise too_large(bounds)
-        try:
-            file = await asyncio.to_thread(_file_of, data)
-        except OSError as error:
-            raise StoreUnavailable from error
-        with file:
+        with await _temporary_file(data, bounds) as file:
             return await self.read(file, name, bounds, whose)
+
+    async def draw_page(self, data: bytes, number: int, bounds: Bounds, whose: str) -> bytes:
+        """A page of a PDF as a PNG, see `extractor`; in turns as `read_bytes`, and it raises the same."""
+        with await _temporary_file(data, bounds) as file:
+            async with self._room.entered(whose):
+                return await draw_page(file, number, bounds)
+
+
+async def _temporary_file(data: bytes, bounds: Bounds) -> BinaryIO:
+    if len(data) > bounds.bytes:
+        raise too_large(bounds)
+    try:
+        return await asyncio.to_thread(_file_of, data)
+    except OSError as error:
+        raise StoreUnavailable from error
 
 
 def _file_of(data: bytes) -> BinaryIO:

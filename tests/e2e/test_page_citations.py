@@ -80,9 +80,14 @@ async def test_each_citation_opens_its_document_at_the_passage(
             sentence = re.sub(r"\s*\[\d+\].*", "", await cited.nth(place).inner_text())
             await cited.nth(place).locator("a.citation").first.click()
             await expect(panel.locator("mark")).to_contain_text(sentence)
-            await expect(panel.locator("mark")).to_be_in_viewport()
+            name = await panel.get_by_role("heading").first.inner_text()
+            opened.add(name)
+            if name.endswith(".pdf"):
+                await expect(panel.locator(".spot").first).to_be_in_viewport()
+                await expect(panel.get_by_role("img", name="tariffs.pdf · page")).to_be_visible()
+            else:
+                await expect(panel.locator("mark")).to_be_in_viewport()
             await expect(panel.get_by_text("may have changed")).to_have_count(0)
-            opened.add(await panel.get_by_role("heading").first.inner_text())
             await expect(panel.locator(".head")).to_contain_text(re.compile(r"Score 0\.\d{4}.*By words: \d"))
             await panel.locator("mark").press("Escape")
             await expect(panel.locator("mark")).to_have_count(0)

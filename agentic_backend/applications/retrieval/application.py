@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from agentic_backend.application import (
     Call,
     Chore,
     Command,
+    DocumentUnreadable,
     Forbidden,
     Hook,
     Kind,
@@ -24,6 +27,7 @@ from agentic_backend.application import (
     Panel,
     Point,
     Preview,
+    RateLimited,
     RecordConflict,
     SessionNotFound,
     Upload,
@@ -55,11 +59,15 @@ from agentic_backend.applications.retrieval.views import (
     DocumentView,
     Named,
     NewCollection,
+    OfSession,
     Page,
+    PageImage,
     Passages,
     PassageView,
     Sought,
     Span,
+    SpanPlace,
+    SpanPlaces,
     TurnView,
     collection_view,
     document_view,
@@ -68,6 +76,7 @@ from agentic_backend.applications.retrieval.views import (
 _EMBEDDER = "embedder"
 _LONGEST_NAME, _LONGEST_PREVIEW = 500, 20_000
 """In characters."""
+_PAGE = re.compile(r"[1-9][0-9]{0,5}")
 _LARGEST_FILE = 64 << 20
 """In bytes: of what is read."""
 
@@ -152,6 +161,20 @@ class Retrieval(Application):
             Call("GET", f"{one}/documents/{{document}}", self.get_document, errors=[NotFound]),
             Call("DELETE", f"{one}/documents/{{document}}", self.remove_document, errors=[NotFound, RecordConflict]),
             Call("GET", f"{one}/documents/{{document}}/text", self.get_text, errors=[NotFound, SessionNotFound]),
+            Call(
+                "GET",
+                f"{one}/documents/{{document}}/places",
+                self.get_places,
+                errors=[NotFound, SessionNotFound, DocumentUnreadable, RateLimited],
+                timeout_s=300,
+            ),
+            Call(
+                "GET",
+                f"{one}/documents/{{document}}/pages/{{page}}",
+                self.get_page,
+                errors=[NotFound, SessionNotFound, DocumentUnreadable, RateLimited],
+                timeout_s=300,
+            ),
             Call("POST", "/preview", self.preview_passage, errors=[NotFound, SessionNotFound]),
             Call("GET", f"{one}/search", self.search, errors=[NotFound]),
             Call(
@@ -248,17 +271,54 @@ class Retrieval(Application):
         said = text[body.start : body.end].strip()
         return Preview(text=said if len(said) <= _LONGEST_PREVIEW else f"{said[:_LONGEST_PREVIEW]}…")
 
+    async def get_places(self, user: User, collection: str, document: str, query: Span) -> SpanPlaces:
+        """Where a piece of what was read of a PDF stands on its pages."""
+        found, stored = await self._readable(user, collection, query.session, document)
+        if stored.value.kind != "pdf":
+            return SpanPlaces(places=[])
+        read = await self.read_document(stored.value.name, await self.documents.content(stored), user=user)
+        text = await self.documents.text(stored)
+        await self._require_readable(user, found)
+        span = slice(query.start, query.end)
+        # The file may be another one, which is not found yet.
+        places = read.places(query.start, query.end) if read.text[span] == text[span] else []
+        sizes = [(place, read.pages[place.page - 1]) for place in places]
+        return SpanPlaces(
+            places=[
+                SpanPlace(page=place.page, width=size.width, height=size.height, boxes=list(place.boxes))
+                for place, size in sizes
+            ]
+        )
+
+    async def get_page(self, user: User, collection: str, document: str, page: str, query: OfSession) -> PageImage:
+        """A page of a PDF, counted from 1, as people see it."""
+        found, stored = await self._readable(user, collection, query.session, document)
+        if stored.value.kind != "pdf" or not _PAGE.fullmatch(page):
+            raise NotFound("There is no such page.")
+        png = await self.draw_page(await self.documents.content(stored), int(page), user=user)
+        await self._require_readable(user, found)
+        return PageImage(png=b64encode(png).decode())
+
     async def _text(
         self, user: User, collection: str, session: str | None, document: str
     ) -> tuple[StoredDocument, str]:
         """A document and what was read of it. Raises NotFound and SessionNotFound."""
-        found = await self._collection(user, collection, session)
-        stored = await self._document(found, document)
+        found, stored = await self._readable(user, collection, session, document)
         text = await self.documents.text(stored)
-        # What was read before this was theirs to read.
+        await self._require_readable(user, found)
+        return stored, text
+
+    async def _readable(
+        self, user: User, collection: str, session: str | None, document: str
+    ) -> tuple[StoredCollection, StoredDocument]:
+        """Raises NotFound and SessionNotFound."""
+        found = await self._collection(user, collection, session)
+        return found, await self._document(found, document)
+
+    async def _require_readable(self, user: User, found: StoredCollection) -> None:
+        """So that what was read before this was theirs to read. Raises NotFound."""
         if found.key not in await self.library.may_read(user, [found]):
             raise NotFound("There is no such collection.")
-        return stored, text
 
     async def _collection(self, user: User, collection: str, session: str | None) -> StoredCollection:
         """A collection that the user may read; with `session` the files of this conversation of theirs."""

@@ -103,6 +103,35 @@ class Passages(Value):
     failed: dict[str, str]
 
 
+class SpanPlace(Value):
+    """Where a span stands on a page of a PDF. Lengths are in points."""
+
+    page: int
+    """From 1."""
+    width: float
+    height: float
+    boxes: list[tuple[float, float, float, float]]
+    """Of its lines: left, top, right and bottom, from the top left corner of the page."""
+
+
+class SpanPlaces(Value):
+    """By page; none for a document without pages, or whose file is another one by now."""
+
+    places: list[SpanPlace]
+
+
+class PageImage(Value):
+    """A page of a PDF as an image: a PNG, in Base64."""
+
+    png: str
+
+
+class OfSession(Query):
+    """`session` is the conversation whose own file it is."""
+
+    session: Id | None = None
+
+
 class CitedPassage(Frame):
     """Where a passage that an answer cites stands, and why it was taken; not what it says."""
 
@@ -133,10 +162,9 @@ class Page(Query):
     cursor: str | None = None
 
 
-class Span(Query):
+class Span(OfSession):
     """Where in a document's text, in characters; `session` is the conversation whose own file it is."""
 
-    session: Id | None = None
     start: int = Field(0, ge=0)
     end: int = Field(20_000, ge=0)
 

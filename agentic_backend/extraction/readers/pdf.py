@@ -29,14 +29,19 @@ _Sides = tuple[float, float, float, float]
 """Left, bottom, right and top, as the page has them."""
 
 
-def read_pdf(data: bytes, most_pages: int, most_characters: int) -> Document:
+def opened_pdf(data: bytes) -> pypdfium2.PdfDocument:
     """Raises Refused, and whatever the library raises."""
     try:
-        pdf = pypdfium2.PdfDocument(data)
+        return pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
             raise Refused("the PDF is encrypted") from None
         raise
+
+
+def read_pdf(data: bytes, most_pages: int, most_characters: int) -> Document:
+    """Raises Refused, and whatever the library raises."""
+    pdf = opened_pdf(data)
     if len(pdf) > most_pages:
         raise Refused(f"the PDF has {len(pdf):,} pages; at most {most_pages:,} are read")
     pages, runs, left = [], [], most_characters

@@ -8,10 +8,12 @@ import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import FrameLocator, expect
+from services.axe import violations
 from support.chat_page import ChatPage, new_chat_in
 from support.cited_documents import documents_of, facts
 from support.collections_of_documents import BY_WORDS, LEAVE, PATH, collection, put, serving, settled
 from support.further_cases import further
+from support.made_documents import a_laid_out_pdf
 from support.rest_client import plain_http
 from support.running_server import FAST, RunningServer, running_server
 
@@ -106,8 +108,12 @@ async def test_a_citation_shows_the_passage_as_long_as_it_may_be_read(
         await cited.hover()
         await expect(preview).to_contain_text("expires on 31 March")
         await expect(cited).to_have_attribute("aria-describedby", "link-preview")
-        # The pointer may go there, and Escape closes it.
+        # The pointer may go there and scroll in it, and Escape closes it.
         await preview.hover()
+        text = preview.locator("p")
+        await text.evaluate("(text) => { text.style.maxHeight = '1rem'; text.scrollTop = 5; }")
+        await page.tab.evaluate("new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))")
+        await expect(preview).to_be_visible()
         await page.tab.keyboard.press("Escape")
         await expect(preview).to_have_count(0)
 
@@ -132,3 +138,23 @@ async def test_a_citation_shows_the_passage_as_long_as_it_may_be_read(
         await source.click()
         await expect(panel.get_by_role("alert")).to_contain_text("no longer yours to read")
         await expect(panel.locator("mark")).to_have_count(0)
+
+
+@pytest.mark.axe
+async def test_no_state_of_a_citation_breaks_a_rule_of_wcag(page: ChatPage, client: httpx.AsyncClient) -> None:
+    made = (await client.post("/collections", json={"title": "Tariffs"})).json()["id"]
+    [fact] = facts(1)
+    await put(client, made, "tariffs.pdf", a_laid_out_pdf([(fact.sentence, 40.0, 240.0, 10.0, False)]))
+    await settled(client, made)
+    await page.asked(fact.question)
+    await page.answers.last.locator("a.citation").hover()
+    await expect(page.by("link-preview")).to_contain_text(fact.sentence)
+    assert await violations(page.tab.main_frame) == []
+    await page.answers.last.locator(".source-open").click()
+    await expect(panel_of(page).get_by_role("img", name="tariffs.pdf · page 1")).to_be_visible()
+    element = await page.tab.locator('iframe[title="Documents"]').element_handle()
+    assert element is not None and (frame := await element.content_frame()) is not None
+    assert await violations(frame) == []
+    await page.tab.emulate_media(color_scheme="dark")
+    assert await violations(frame) == []
+    await page.tab.emulate_media(color_scheme="light")

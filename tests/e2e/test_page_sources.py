@@ -86,6 +86,19 @@ async def test_only_marks_of_known_sources_become_links(page: ChatPage, text: st
     assert await page.tab.evaluate(LINKED, [text, sources]) == linked
 
 
+NUMBERED = """async (parts) => {
+  const { sourcesOf } = await import("/static/sources.js");
+  return sourcesOf({ messages: [] }, { parts, metadata: {} }).map(({ number }) => number);
+}"""
+
+
+async def test_two_passages_below_one_heading_are_two_sources(page: ChatPage) -> None:
+    one = {"type": "link", "kind": "citation", "source_id": "1", "title": "Terms", "panel": "a/b"}
+    parts = [one | {"panel_data": {"start": 0}}, one | {"source_id": "2", "panel_data": {"start": 9}}]
+    assert await page.tab.evaluate(NUMBERED, parts) == [1, 2]
+    assert await page.tab.evaluate(NUMBERED, [one, one]) == [1]
+
+
 SHOWN = """async (sources) => {
   const { html, render } = await import("/static/components/html.js");
   const { Sources } = await import("/static/components/sources.js");

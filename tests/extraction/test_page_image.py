@@ -8,6 +8,7 @@ from tempfile import TemporaryFile
 import pytest
 from support.attached_files import a_pdf, a_png, pdf_of
 from support.extracting import extracted
+from support.further_cases import all_but_first, further
 from support.made_documents import a_laid_out_pdf
 
 from agentic_backend.errors import DocumentUnreadable
@@ -36,7 +37,7 @@ def dark(image: bytes) -> list[tuple[int, int]]:
     return [(x, y) for y in range(height) for x in range(width) if rows[y * stride + 1 + 3 * x] < 128]
 
 
-@pytest.mark.parametrize("rotate", [0, 90])
+@pytest.mark.parametrize("rotate", all_but_first(90, 0))
 async def test_lines_are_drawn_where_they_are_said_to_stand(rotate: int) -> None:
     pages = [("one", 40.0, 200.0, 12.0, False)], [("two", 40.0, 200.0, 12.0, False), ("three", 90.0, 50.0, 12.0, True)]
     data = a_laid_out_pdf(*pages, rotate=rotate)
@@ -71,7 +72,7 @@ def noise() -> bytes:
     )
 
 
-@pytest.mark.parametrize("box", [b"0 0 99999 2", b"0 0 2 99999", b"0 0 14400 14400"])
+@pytest.mark.parametrize("box", all_but_first(b"0 0 99999 2", b"0 0 2 99999", b"0 0 14400 14400"))
 async def test_however_large_a_page_is_its_image_has_bounds(box: bytes) -> None:
     # `drawn` raises for an image beyond them.
     assert size_of(await drawn(a_pdf("x").replace(b"0 0 300 100", box)))
@@ -86,10 +87,10 @@ async def test_an_image_that_takes_many_bytes_is_a_smaller_one() -> None:
     ("data", "number", "words"),
     [
         (a_pdf("x"), 2, "the PDF has no page 2"),
-        (a_pdf("x"), 0, "the PDF has no page 0"),
         (b"# A text", 1, "only a PDF has pages"),
-        (a_laid_out_pdf([("x", 1, 1, 9, False)], password=True), 1, "the PDF is encrypted"),
-        (b"%PDF-1.5\nrubbish", 1, "the PDF can't be read"),
+        further(a_pdf("x"), 0, "the PDF has no page 0"),
+        further(a_laid_out_pdf([("x", 1, 1, 9, False)], password=True), 1, "the PDF is encrypted"),
+        further(b"%PDF-1.5\nrubbish", 1, "the PDF can't be read"),
     ],
 )
 async def test_what_can_not_be_drawn_is_refused_in_words(data: bytes, number: int, words: str) -> None:

@@ -70,7 +70,7 @@ export class LinkPreview {
   };
 
   #scrolled = ({ target }) => {
-    if (target !== this.#card) this.end();
+    if (!this.#card.contains(target)) this.end();
   };
 }
 

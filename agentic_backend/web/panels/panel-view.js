@@ -13,7 +13,10 @@ const LOWEST = 40;
 /** How long a question of a panel is there before it can be answered with yes. */
 const READ_MS = 700;
 
-/** `part` is the part that the panel shows, or null; `link` what a link has opened in it, see Panels. `children` are shown until the panel listens, and where it can't. */
+/**
+ * `part` is the part that the panel shows, or null; `link` what a link has opened in it last, see Panels. `children` are
+ * shown until the panel listens, and where it can't.
+ */
 export function PanelView({ panel, panels, part = null, link = null, sessionId = null, children }) {
   const frame = useRef(null);
   const host = useRef(null);

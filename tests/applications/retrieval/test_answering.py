@@ -131,6 +131,8 @@ async def test_what_is_cited_of_a_conversations_own_file_its_owner_alone_reads(s
             while not sources_of(final):
                 final = (await talk.ask("paid leave?", agent_id="attached", session_id=session_id))[-1]
         cited = next(part for part in final["messages"][-1]["parts"] if part.get("kind") == "citation")["panel_data"]
+        # It stands in messages, which are exported and shared.
+        assert "28 days" not in json.dumps(cited)
         assert "28 days" in (await client.post("/preview", json=cited)).json()["text"]
         path = f"/collections/{cited['collection']}/documents/{cited['document']}/text"
         place = {"start": cited["start"], "end": cited["end"], "session": session_id}

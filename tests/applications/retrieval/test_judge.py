@@ -10,6 +10,7 @@ from agentic_backend.applications.retrieval.judging.model_judge import Verdict, 
 PASSAGES = {
     1: "The deposit is 300 euros. It is returned within 14 days, unless something is broken.",
     2: "Dogs are not allowed in the garden. Anna Lund runs the office, which opens at 9:00.",
+    3: "At least one guest may stay, but only on weekdays. The service has improved.",
 }
 
 
@@ -41,12 +42,27 @@ def test_on_the_half_that_is_held_out_it_finds_what_is_not_supported() -> None:
         ("Peter Lund runs the office [2].", "name"),
         ("The deposit is 300 euros because something is broken [1].", "cause"),
         ("Breakfast has bread, jam and coffee [1].", "words"),
+        ("At most one guest may stay [3].", "quantifier"),
+        ("Guests can always stay [3].", "quantifier"),
+        ("The service has worsened [3].", "negation"),
         ("The deposit is 300 euros [2].", "number"),
     ],
 )
 def test_it_says_what_speaks_against_a_sentence(sentence: str, reason: str) -> None:
     found = one(sentence)
     assert (found.supported, found.reason) == (False, reason)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("Das Büro hat von 9 bis 15:30 Uhr geöffnet.", "Das Büro ist von 9:00 bis 15:30 Uhr geöffnet."),
+        ("The office is open from 9 to 4 pm.", "The office is open from 9:00 to 16:00."),
+        ("Danach bleiben vier Wochen Zeit für den Antrag.", "Der Antrag ist danach binnen vier Wochen zu stellen."),
+    ],
+)
+def test_what_is_said_in_another_form_is_supported(sentence: str, passage: str) -> None:
+    assert [each.reason for each in judge(f"{sentence} [1]", {1: passage}).sentences] == ["cited"]
 
 
 def test_a_sentence_without_a_citation_is_judged_by_all_passages_and_says_so() -> None:

@@ -258,7 +258,7 @@ class Comparison:
 
     def _said_otherwise(self) -> str:
         for found in self._aligned:
-            if self._denied_otherwise(found, sure=found.shared >= 0.3 * max(2, found.clause.weight)):
+            if self._denied_otherwise(found, sure=found.shared >= 0.45 * max(2, found.clause.weight)):
                 return "negation"
             outcomes, said = _outcomes(found.clause), set().union(*map(_outcomes, found.statement.clauses))
             if outcomes and said and not outcomes & said:
@@ -298,6 +298,11 @@ class Comparison:
             if found.clause.periods:
                 # "each month"
                 continue
+            if _bounds(found.clause) and _bounds(found.best) and not _bounds(found.clause) & _bounds(found.best):
+                return "quantifier"
+            restricted = lexicon.ONLY | lexicon.PARTIAL | lexicon.EXCEPTIONS
+            if words & lexicon.ALWAYS and passage & restricted and not words & restricted:
+                return "quantifier"
             if words & lexicon.UNIVERSAL and not passage & lexicon.UNIVERSAL and not passage & {"per", "je", "par"}:
                 return "quantifier"
         return ""
@@ -316,6 +321,7 @@ class Comparison:
         if not any(found.statement.words() & lexicon.CAUSES_TOO for found in self._aligned):
             return "cause"
         # Cause and effect stand in one sentence of a passage.
+        anchors = set().union(*(clause.anchors for clause in self._statement.clauses))
         for found in self._aligned:
             keys = frozenset().union(*(clause.keys | clause.stems for clause in found.statement.clauses))
             missing = [
@@ -324,7 +330,8 @@ class Comparison:
                 for term in clause.terms
                 if term.key not in keys and term.folded not in keys and term.folded[:5] not in keys
             ]
-            if len(missing) <= sum(len(clause.terms) for clause in self._statement.clauses) * 0.35:
+            whole = len(anchors) + sum(len(clause.terms) for clause in self._statement.clauses)
+            if len(missing) + len(anchors - keys) <= whole * 0.35:
                 return ""
         return "cause"
 
@@ -545,6 +552,11 @@ def _signs(clauses: Sequence[Clause]) -> dict[str, set[bool]]:
         for term in clause.terms:
             signs[term.key].add((clause.negations + term.denies) % 2 == 1)
     return signs
+
+
+def _bounds(clause: Clause) -> frozenset[str]:
+    """Whether it says "at least" or "at most"."""
+    return frozenset(("minimum", "maximum")) & clause.keys
 
 
 def _force(clause: Clause) -> set[str]:

@@ -29,7 +29,7 @@ permit | allow* permit* authoris* authoriz* legal* -prohibit* -forbid* -forbidde
 consent | consent* agre* permission approval | einwillig* einverstand* zustimm* erlaubnis genehmigung* | accord*
     consent* permission autorisation
 cover | cover* insur* reimburs* paid_for pay_for -exclu* | versicher* mitversicher* gedeckt deckung* erstatt*
-    -ausgenommen -ausgeschloss* -ausschluss* | couv* garanti* assur* rembours* -exclu*
+    eingeschloss* -ausgenommen -ausgeschloss* -ausschluss* | couv* garanti* assur* rembours* -exclu*
 open | open* -clos* -shut | geoffnet offnet eroffn* offnen -geschlossen -geschlossene -geschlossener | ouv* rouvr*
     -ferm*
 stop | stop* ceas* suspend* shut | eingestellt einstell* stoppt* anhalt* | arret* suspend* cess*
@@ -42,9 +42,11 @@ participate | participa* enrol* enroll* took_part take_part subject* | teilnahm*
     proband* | particip* suiv* portait
 exceed | -exceed* -above -over_the_limit | -uberschreit* -uberschritt* -ubersteig* | -depass* -exced*
 rise | rise rises rose risen increas* grew grow* gain* higher more -fall -fell -fallen -falls -decreas* -drop*
-    -declin* -reduc* -lower -less -fewer | steig* stieg* gestieg* erhoh* zunahm* hoher mehr -sank -sink* -gesunk*
-    -fiel -gefall* -verringer* -reduz* -senk* -weniger -niedriger -zuruck | augment* hausse* accru* superieur*
-    davantage -baiss* -dimin* -redui* -reduct* -moins -inferieur*
+    -declin* -reduc* -lower -less -fewer | steig* stieg* gestieg* wachs* wuchs* gewachs* erhoh* zunahm* zunehm*
+    zugenomm* hoher mehr -sank -sink* -gesunk* -fiel -gefall* -verringer* -reduz* -senk* -weniger -niedriger -zuruck |
+    augment* hausse* accru* superieur* davantage -baiss* -dimin* -redui* -reduct* -moins -inferieur*
+improve | improv* better -worse* -worsen* -deteriorat* | verbesser* besser* -verschlechter* -schlechter* | amelior*
+    meilleur* mieux -pire* -degrad* -deterior*
 profit | profit* gain -loss -losses -deficit | gewinn* -verlust* -defizit* | benefice* -perte -pertes -deficit*
 enough | enough sufficient* -lack* -shortage -missing | genug genugend ausreich* -mangel* -fehlt -fehlen | assez
     suffis* -manqu* -penurie
@@ -242,6 +244,8 @@ ANCHORS = {
     for number, names in enumerate(rows.split("|"))
     for name in names.split()
 }
+RANGES = frozenset("bis to until till and und et a jusqu".split())
+"""What stands between the beginning and the end of a span of time."""
 # How often or for how long each: "stündlich" is not "täglich".
 PERIODS = {
     name: f"per:{period}"
@@ -327,6 +331,7 @@ PARTIAL = frozenset(
     " manchmal wenige plupart certains certaines quelques plusieurs parfois souvent majorite".split()
 )
 ONLY = frozenset("only solely nur lediglich ausschliesslich seulement uniquement seul seuls seule seules".split())
+ALWAYS = frozenset("always immer stets jederzeit toujours".split())
 OBLIGED = frozenset(
     "must shall required mandatory compulsory obligatory obliged muss mussen musste mussten verpflichtet"
     " vorgeschrieben pflicht doit doivent devez faut have_to obligatoire obligatoires obligatoirement tenu".split()
@@ -371,7 +376,8 @@ STOP_WORDS = {
         " some more less other another same very just even however therefore because due per within without unless"
         " whereas although once still again too own how where why get gets one want make makes made give gives given"
         " giving according take cannot cubic square"
-        " takes took became become becomes receive receives".split()
+        " takes took became become becomes receive receives despite though whereby thereby moreover furthermore namely"
+        " upon via regarding overall".split()
     ),
     "de": frozenset(
         "der die das den dem des ein eine einen einem einer eines und oder aber wenn falls als wie von vom zu zum zur"
@@ -380,7 +386,10 @@ STOP_WORDS = {
         " müssen mussen soll sollen will es er sie wir ihr ich man sich nicht kein keine keinen nur auch noch schon"
         " dass dieser diese dieses diesem diesen jeder jede jedes alle allen so sehr mehr weniger dann da weil denn"
         " während wahrend sowie sofern dazu dabei daran damit deren dessen welche je pro selbst bereits etwa beim ihnen"
-        " ihre ihren seine seiner gibt seit wer was wo statt findet binnen innerhalb sowohl uhr".split()
+        " ihre ihren seine seiner gibt seit wer was wo statt findet binnen innerhalb sowohl uhr"
+        " wegen aufgrund infolge trotz obwohl dennoch trotzdem jedoch allerdings hingegen laut gemäß zufolge jeweils"
+        " insgesamt zudem außerdem dafür davon darin darauf hierfür hierbei sondern zwar nämlich ob wobei welcher"
+        " welches welchem welchen solche solcher ab".split()
     ),
     "fr": frozenset(
         "le la les l un une des du de d et ou mais si que qu qui quoi dont où ou à a au aux en dans sur sous par pour"
@@ -388,7 +397,8 @@ STOP_WORDS = {
         " nous vous je tu se s ce c cet cette ces son sa ses leur leurs notre votre vos ne n pas plus moins très tres"
         " aussi ainsi comme lors lorsque quand chaque tout toute tous toutes même meme peut peuvent doit doivent faut"
         " ni car donc puis y entre vers chez après apres avant depuis jusqu sauf celui celle celles ceux là fait lui"
-        " dès jamais afin lieu".split()
+        " dès jamais afin lieu malgré cependant toutefois néanmoins selon notamment également ensuite enfin durant"
+        " pendant".split()
     ),
 }
 

@@ -387,6 +387,12 @@ def _take_number(clause: Clause, tokens: list[_Token], at: int, language: str) -
         after = tokens[at]
         if after.folded in _CLOCKS[language] and max(values) <= 24:
             return _take_clock(clause, values, after.folded, at)
+        if after.folded in lexicon.RANGES and max(values) <= 24 and _is_clock(tokens, at + 1, language):
+            # "from 7 to 4 pm": which half of the day, nobody says.
+            minutes = {value * 60 for value in values}
+            minutes |= {value + 720 for value in minutes} if language == "en" else set()
+            clause.numbers.append(Number(frozenset(minutes), "clock", in_words, start))
+            return at
         unit, at = _unit(tokens, at)
     clause.numbers.append(_number(values, unit, in_words, start))
     return at
@@ -421,6 +427,13 @@ def _take_clock(clause: Clause, values: set[float], word: str, at: int) -> int:
     # French "h" may be a duration too.
     clause.numbers.append(Number(frozenset(minutes | (values if word == "h" else set())), "clock", False, at - 1))
     return at + 1
+
+
+def _is_clock(tokens: list[_Token], at: int, language: str) -> bool:
+    """Whether the token is a time of the day."""
+    if at >= len(tokens):
+        return False
+    return tokens[at].kind == "time" or (tokens[at].kind == "number" and _after(tokens, at) in _CLOCKS[language])
 
 
 def _unit(tokens: list[_Token], at: int) -> tuple[str | None, int]:
@@ -512,8 +525,13 @@ def _is_name(tokens: list[_Token], at: int, language: str, first: bool) -> bool:
         if token.folded.endswith(("weg", "strasse", "platz", "allee", "gasse")):
             return True
         capital = before is not None and before.kind == "word" and before.text[0].isupper() and at > 1
-        # "wenn Sie Hunde halten"
-        return capital and before is not None and before.folded not in lexicon.STOP_WORDS["de"]
+        # "wenn Sie Hunde halten", "vier Wochen Zeit"
+        return (
+            capital
+            and before is not None
+            and before.folded not in lexicon.STOP_WORDS["de"]
+            and before.folded not in lexicon.UNITS
+        )
     if first:
         return any(other is after and other.text[0].isupper() for other in beside)
     return token.folded not in lexicon.TITLES

@@ -269,6 +269,8 @@ class Retrieval(Application):
         """What a passage says that an answer cites, as it stands in the document now, of up to 20,000 characters."""
         _, text = await self._text(user, body.collection, body.session, body.document)
         said = text[body.start : body.end].strip()
+        if not said:
+            raise NotFound("The passage is no longer there.")
         return Preview(text=said if len(said) <= _LONGEST_PREVIEW else f"{said[:_LONGEST_PREVIEW]}…")
 
     async def get_places(self, user: User, collection: str, document: str, query: Span) -> SpanPlaces:

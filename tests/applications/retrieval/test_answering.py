@@ -134,6 +134,8 @@ async def test_what_is_cited_of_a_conversations_own_file_its_owner_alone_reads(s
         # It stands in messages, which are exported and shared.
         assert "28 days" not in json.dumps(cited)
         assert "28 days" in (await client.post("/preview", json=cited)).json()["text"]
+        behind = await client.post("/preview", json=cited | {"start": 10**6, "end": 10**6 + 9})
+        assert error_of(behind)["code"] == "not_found"
         path = f"/collections/{cited['collection']}/documents/{cited['document']}/text"
         place = {"start": cited["start"], "end": cited["end"], "session": session_id}
         text = (await client.get(path, params=place)).json()

@@ -48,6 +48,8 @@ class Partition(Generic[IndexT]):
         """When a look went through all places, by the monotonic clock; None: not yet."""
         self._looked_at: datetime | None = None
         """When the last look began, by the store's clock."""
+        self._began_at = 0.0
+        """The same by the monotonic clock."""
         self._clear()
 
     def _clear(self) -> None:
@@ -70,12 +72,15 @@ class Partition(Generic[IndexT]):
         key, place = self._keyed[slot]
         return key, self._beginning + place
 
-    async def look(self, store: Store, *, whole: bool = False) -> None:
-        """Read what has changed in the store; `whole`: and what is gone. Raises StoreUnavailable."""
+    async def look(self, store: Store, *, whole: bool = False, since: float | None = None) -> None:
+        """Read what has changed in the store; `whole`: and what is gone. A look that began after `since`, by the
+        monotonic clock, is enough if not the whole is wanted. Raises StoreUnavailable.
+        """
         if self.index.gone > 100 + self.index.number // 4 or len(self._keyed) > MOST_SLOTS // 2:
             self._clear()
         if self._whole_at is not None:
-            await self._look(store, whole=whole)
+            if whole or since is None or self._began_at < since:
+                await self._look(store, whole=whole)
             return
         async with self._filling:
             await self._look(store, whole=True)
@@ -99,7 +104,7 @@ class Partition(Generic[IndexT]):
             for place in self._slots.keys() - there:
                 self._drop(place)
             self._whole_at = began
-        self._looked_at = now
+        self._looked_at, self._began_at = now, began
 
     async def _read(self, store: Store, places: Sequence[str]) -> None:
         """Add the records at those places that are new."""

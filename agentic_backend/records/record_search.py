@@ -47,10 +47,12 @@ class RecordSearch:
         limit: int,
         *,
         of_session: bool,
+        since: float | None = None,
     ) -> list[tuple[ApplicationRecord, float]]:
         """The `limit` records that the query ranks first, with their scores, the highest first, then by key.
 
-        They are those of an owner's whose places begin so; `id_of` gives their ids by key. Raises StoreUnavailable.
+        They are those of an owner's whose places begin so; `id_of` gives their ids by key. What was written after
+        `since`, by the monotonic clock, may be missed. Raises StoreUnavailable.
         """
         # In this order everybody waits for them.
         names = sorted(set(beginnings))
@@ -61,7 +63,7 @@ class RecordSearch:
             step = max(1, len(names)) if query.together else _AT_ONCE
             for first in range(0, len(names), step):
                 some = names[first : first + step]
-                hits += await self._hits(some, query, limit, of_session=of_session, whole=whole)
+                hits += await self._hits(some, query, limit, of_session=of_session, whole=whole, since=since)
             hits = sorted(hits)[:limit]
             ids = [id_of(hit.key) for hit in hits]
             rows = await self._store.get_application_records(ids, of_session=of_session) if ids else []
@@ -72,22 +74,30 @@ class RecordSearch:
         return found
 
     async def _hits(
-        self, names: Sequence[str], query: SearchQuery[IndexT], limit: int, *, of_session: bool, whole: bool
+        self,
+        names: Sequence[str],
+        query: SearchQuery[IndexT],
+        limit: int,
+        *,
+        of_session: bool,
+        whole: bool,
+        since: float | None,
     ) -> list[_Hit]:
         partitions = [self._cache.partition(query.index, name, of_session=of_session) for name in names]
         try:
             async with _held(partitions):
-                await self._look(partitions, whole=whole)
+                await self._look(partitions, whole=whole, since=since)
                 work = query.work([each.index for each in partitions])
                 return await in_thread_if_long(work, _best, partitions, query, limit)
         finally:
             self._cache.settle(query.index, names)
 
-    async def _look(self, partitions: Sequence[Partition[Any]], *, whole: bool) -> None:
+    async def _look(self, partitions: Sequence[Partition[Any]], *, whole: bool, since: float | None) -> None:
         for first in range(0, len(partitions), _AT_ONCE):
             some = partitions[first : first + _AT_ONCE]
             # All have ended before one's error is raised: then nobody holds them any more.
-            ends = await gather(*(each.look(self._store, whole=whole) for each in some), return_exceptions=True)
+            looks = (each.look(self._store, whole=whole, since=since) for each in some)
+            ends = await gather(*looks, return_exceptions=True)
             for error in ends:
                 if error is not None:
                     raise error

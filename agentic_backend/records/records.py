@@ -67,12 +67,14 @@ class OwnRecords(ReadableRecords[R]):
         return {row.key: self._stored(row) for row in rows if row.user_id == self._user_id}
 
     async def search(
-        self, query: str, *, within: Sequence[object] | None = None, limit: int = 10
+        self, query: str, *, within: Sequence[object] | None = None, limit: int = 10, since: float | None = None
     ) -> Sequence[Found[R]]:
         """The at most `limit` records, up to 200, that have the query's words and fit them best, the best first.
 
         They are ranked by BM25, and those with the same score by key. `within` are up to 100 values of the field that
-        says what is searched together, if the kind's words have one. Raises BadFrame if one of these is no value of the
+        says what is searched together, if the kind's words have one. What was written after `since`, a time by
+        `time.monotonic()`, may be missed: several searches for one question, which are given when it began, look at the
+        database for changes once. Raises BadFrame if one of these is no value of the
         field or there are more, StoreUnavailable, SessionNotFound, and NewerRecord.
         """
         words = self._layout.kind.words
@@ -81,7 +83,7 @@ class OwnRecords(ReadableRecords[R]):
         if type(query) is not str:
             raise TypeError("the query has to be a text")
         sought = sought_words(query)
-        return await self._found(WordQuery(sought) if sought else None, words.within, within, limit)
+        return await self._found(WordQuery(sought) if sought else None, words.within, within, limit, since)
 
     async def nearest(
         self, vector: Vector, *, within: Sequence[object] | None = None, limit: int = 10
@@ -135,7 +137,12 @@ class OwnRecords(ReadableRecords[R]):
         return RecordWrite(self._own(stored), is_removal=True)
 
     async def _found(
-        self, query: SearchQuery[IndexT] | None, field: str | None, within: Sequence[object] | None, limit: int
+        self,
+        query: SearchQuery[IndexT] | None,
+        field: str | None,
+        within: Sequence[object] | None,
+        limit: int,
+        since: float | None = None,
     ) -> Sequence[Found[R]]:
         """What the query finds `within` values of the field that parts the records; None finds nothing."""
         if (field is None) != (within is None) or isinstance(within, str):
@@ -155,6 +162,7 @@ class OwnRecords(ReadableRecords[R]):
             query,
             max(1, min(limit, MOST_PER_PAGE)),
             of_session=self._layout.of_session,
+            since=since,
         )
         return [Found(self._stored(row), score) for row, score in found]
 

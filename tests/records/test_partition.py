@@ -1,5 +1,6 @@
 """Partition: what is in memory follows the store, also what was written late, removed elsewhere, or often."""
 
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,6 +80,19 @@ async def test_what_is_written_with_a_late_clock_is_read(store: SqliteStore, clo
     assert found(partition, "word").keys() == {"late"}
     await partition.look(store, whole=True)
     assert found(partition, "word").keys() == {"late", "later"}
+
+
+async def test_a_look_that_began_after_a_time_is_enough_for_who_wants_no_newer_one(
+    store: SqliteStore, clock: Clock
+) -> None:
+    partition = a_partition()
+    began = time.monotonic()
+    await partition.look(store, since=began)
+    await add(store, NOON, new="word")
+    await partition.look(store, since=began)
+    assert not found(partition, "word")
+    await partition.look(store, since=time.monotonic())
+    assert found(partition, "word")
 
 
 async def test_what_is_removed_counts_until_a_look_goes_through_all(store: SqliteStore, clock: Clock) -> None:

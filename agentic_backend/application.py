@@ -421,12 +421,22 @@ class Application:
         """
         return await self._services().embed(texts, user=user, model=model, kind=kind)
 
-    async def estimate_embedding(self, texts: Sequence[str], *, model: str | None = None) -> EmbeddingEstimate:
+    async def estimate_embedding(
+        self, texts: Sequence[str] = (), *, model: str | None = None, size: int = 0
+    ) -> EmbeddingEstimate:
         """How many tokens and calls it would take to embed so many texts, and what they would cost, if known.
 
-        The tokens are estimated, at four bytes each. Raises AgentUnavailable, ContextTooLong and ValueError as `embed`.
+        `size` are the bytes of further texts, of which no more is known. The tokens are estimated, at four bytes each.
+        Raises AgentUnavailable, ContextTooLong and ValueError as `embed`.
         """
-        return await self._services().estimate_embedding(texts, model)
+        return await self._services().estimate_embedding(texts, model, size)
+
+    def embedding_models(self) -> Mapping[str, str]:
+        """The embedding models of the settings: by name what each is now, such as `text-embedding-3-small`.
+
+        Where this has changed, its vectors can't be compared with those that it made before.
+        """
+        return self._services().embedding_models()
 
     async def in_worker(self, worker: str, method: str, /, *arguments: object, timeout_s: float = 30) -> Any:
         """What a method of the value that this worker has made answers to the arguments, in the worker's process.

@@ -145,9 +145,13 @@ class ApplicationServices:
         """See Application.embed."""
         return await self._embedding.embed(self._embedder_of(model), texts, _payer(user), kind)
 
-    async def estimate_embedding(self, texts: Sequence[str], model: str | None) -> EmbeddingEstimate:
+    async def estimate_embedding(self, texts: Sequence[str], model: str | None, size: int) -> EmbeddingEstimate:
         """See Application.estimate_embedding."""
-        return await self._embedding.estimate(self._embedder_of(model), texts)
+        return await self._embedding.estimate(self._embedder_of(model), texts, size)
+
+    def embedding_models(self) -> Mapping[str, str]:
+        """See Application.embedding_models."""
+        return {name: model.version for name, model in self._models.embeddings.models.items()}
 
     def _embedder_of(self, model: str | None) -> Embedder:
         found = self._models.embeddings.models.get(model or DEFAULT)

@@ -75,7 +75,7 @@ async def measured(chunks: int) -> None:
         collections = await fill(application, chunks)
         print(f"{chunks} chunks stored in {time.monotonic() - began:.0f} s")
         retriever = application.retriever
-        retriever._embedder = MODEL
+        application.embedders._built_in = MODEL
 
         async def embed(texts: Sequence[str], **_: Any) -> Any:
             return SimpleNamespace(vectors=[vector(chance) for _ in texts])

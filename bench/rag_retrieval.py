@@ -78,8 +78,11 @@ async def asked(opened: OpenedApplication[Retrieval], collection: Any, questions
     found = []
     for question in questions:
         words = await retriever._by_words(question.text, [collection], DEPTH)
-        embeds = retriever._embedder is not None
-        vectors = await retriever._by_vectors(BENCH, question.text, [collection], DEPTH) if embeds else []
+        vectors = [
+            hit
+            for embedder in retriever.embedders_of([collection])
+            for hit in await retriever._by_vectors(BENCH, question.text, [collection], DEPTH, embedder)
+        ]
         found.append(Asked(question, words, vectors))
     return found
 

@@ -17,9 +17,11 @@ from support.rest_client import error_of, metric_at, plain_http, rest
 from support.running_server import FAST, RunningServer, running_server
 
 from agentic_backend.agents.models.chat_models import load_embeddings
+from agentic_backend.agents.models.embedding_models import EmbeddingModel
 from agentic_backend.agents.models.model_check import check_embedding
 from agentic_backend.config.checks import CheckFailed
 from agentic_backend.config.topics.embeddings import EmbeddingSettings
+from agentic_backend.testing import ScriptedEmbeddings
 
 MODEL = "text-embedding-of-the-tests"
 PRICE = {"model": "text-*", "input_per_million": 1_000_000, "output_per_million": 0, "from": "2026-01-01"}
@@ -88,6 +90,8 @@ async def test_an_estimate_asks_nobody(provider: ModelServer, tmp_path: Path) ->
     async with embedding(tmp_path) as (_, ann):
         found = (await ann.post("/costs", json={"texts": ["abcd" * 10] * 9})).json()
         assert found == {"model": MODEL, "tokens": 90, "calls": 3, "cost": 90, "currency": "USD"}
+        unread = (await ann.post("/costs", json={"texts": ["abcd" * 10] * 4, "size": 200})).json()
+        assert unread == {"model": MODEL, "tokens": 90, "calls": 2, "cost": 90, "currency": "USD"}
         own = (await ann.post("/costs", json={"texts": ["abcd" * 10] * 9, "model": OWN})).json()
         assert own == {"model": OWN, "tokens": 90, "calls": 3, "cost": None, "currency": None}
     assert provider.embedded == []
@@ -200,3 +204,11 @@ async def test_what_cannot_be_embedded_is_refused_before_it_is_asked(
         assert error_of(await ann.post("/vectors", json=body))["code"] == code
         assert (await ann.post("/vectors", json={"texts": []})).json()["vectors"] == []
     assert provider.embedded == []
+
+
+def test_vectors_of_other_dimensions_are_those_of_another_version() -> None:
+    models = [
+        EmbeddingModel(ScriptedEmbeddings(), EmbeddingSettings(model=f"openai:{MODEL}", options=options))
+        for options in ({}, {"dimensions": 256})
+    ]
+    assert [model.version for model in models] == [MODEL, f"{MODEL}:256"]

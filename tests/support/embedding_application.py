@@ -37,6 +37,7 @@ class Texts(Frame):
     texts: list[str]
     model: str | None = None
     kind: str = "document"
+    size: int = 0
 
 
 class Vectors(Value):
@@ -95,5 +96,5 @@ class Embedding(Application):
         )
 
     async def cost(self, user: User, body: Texts) -> Cost:
-        found = await self.estimate_embedding(body.texts, model=body.model)
+        found = await self.estimate_embedding(body.texts, model=body.model, size=body.size)
         return Cost(model=found.model, tokens=found.tokens, calls=found.calls, cost=found.cost, currency=found.currency)

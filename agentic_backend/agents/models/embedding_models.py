@@ -41,6 +41,9 @@ class EmbeddingModel:
         self._embeddings = embeddings
         self._timeout_s = settings.timeout_s
         self.model = (name or _name_of(embeddings) or settings.class_path or "unknown")[:_LONGEST_NAME]
+        dimensions = settings.options.get("dimensions")
+        self.version = self.model if dimensions is None else f"{self.model}:{dimensions}"
+        """What its vectors can be told by: those of another version can't be compared."""
         self.provider = provider
         self.batch_texts = settings.batch_texts
         self.batch_characters = settings.batch_characters

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -14,7 +15,9 @@ from langchain.agents.middleware import AgentMiddleware
 
 from agentic_backend.application import (
     Application,
+    ApprovalRequired,
     BadFrame,
+    Blocked,
     Call,
     Chore,
     Command,
@@ -36,8 +39,10 @@ from agentic_backend.application import (
     WorkerEmbedder,
 )
 from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersFromDocuments, DocumentTuning
+from agentic_backend.applications.retrieval.chunking.chunks import chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
+from agentic_backend.applications.retrieval.embedding.embedders import Embedders
 from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
@@ -105,8 +110,9 @@ class Retrieval(Application):
         model = None if declared is None else declared.model
         self.library = Library(self)
         self.documents = Documents(self)
-        self.retriever = Retriever(self, self.library, self.documents, model)
-        self.ingestion = Ingestion(self, self.library, self.documents, model)
+        self.embedders = Embedders(self, model)
+        self.retriever = Retriever(self, self.library, self.documents, self.embedders)
+        self.ingestion = Ingestion(self, self.library, self.documents, self.embedders)
         self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
         self._runs = RunsDoor(self, settings)
@@ -145,9 +151,15 @@ class Retrieval(Application):
     def calls(self) -> Sequence[Call]:
         one = "/collections/{collection}"
         return [
-            Call("POST", "/collections", self.add_collection, status=201, errors=[Forbidden, LimitReached]),
+            Call(
+                "POST",
+                "/collections",
+                self.add_collection,
+                status=201,
+                errors=[Forbidden, LimitReached, ApprovalRequired],
+            ),
             Call("GET", "/collections", self.list_collections),
-            Call("PUT", one, self.change_collection, errors=[NotFound, Forbidden, RecordConflict]),
+            Call("PUT", one, self.change_collection, errors=[NotFound, Forbidden, RecordConflict, ApprovalRequired]),
             Call("DELETE", one, self.remove_collection, errors=[NotFound, RecordConflict]),
             Call(
                 "POST",
@@ -176,7 +188,7 @@ class Retrieval(Application):
                 timeout_s=300,
             ),
             Call("POST", "/preview", self.preview_passage, errors=[NotFound, SessionNotFound]),
-            Call("GET", f"{one}/search", self.search, errors=[NotFound]),
+            Call("GET", f"{one}/search", self.search, errors=[NotFound, Blocked]),
             Call(
                 "PUT",
                 "/sessions/{session}/collections",
@@ -210,18 +222,40 @@ class Retrieval(Application):
     async def add_collection(self, user: User, body: NewCollection) -> CollectionView:
         """Make a collection."""
         _require_member(user, body.shared_with)
-        return collection_view(user, await self.library.add(user, body.title, body.shared_with))
+        await self._require_approval(body.title, body.embedding, [])
+        return collection_view(user, await self.library.add(user, body.title, body.shared_with, body.embedding))
 
     async def list_collections(self, user: User) -> Collections:
         """The collections that the user may read."""
-        return _collections(user, await self.library.readable(user))
+        return self._collections(user, await self.library.readable(user))
 
     async def change_collection(self, user: User, collection: str, body: ChangedCollection) -> CollectionView:
-        """Give a collection another title, share it with another group, or with none."""
+        """Give a collection another title, share it with another group, or with none; let another model embed it.
+
+        Until that has embedded all of its documents, they are found as they are.
+        """
         own = await self.library.own(user, collection)
         if body.shared_with != own.value.shared_with:
             _require_member(user, body.shared_with)
-        return collection_view(user, await self.library.change(own, body.title, body.shared_with))
+        embedding = body.embedding if "embedding" in body.model_fields_set else own.value.embedding
+        is_other = embedding != own.value.embedding
+        if is_other:
+            await self._require_approval(body.title, embedding, await self.documents.sizes(own))
+        changed = await self.library.change(own, body.title, body.shared_with, embedding)
+        if is_other:
+            self.ingestion.add_changed(changed)
+        return collection_view(user, changed)
+
+    async def _require_approval(self, title: str, embedding: str | None, sizes: Sequence[int]) -> None:
+        """Have the user approve of what is sent to a provider: documents of so many bytes of text, and later ones.
+
+        Raises ApprovalRequired, and BadFrame if there is no such model.
+        """
+        self.embedders.require(embedding)
+        if embedding is not None:
+            told = (await self.embedders.estimate(embedding, sizes)).told
+            asks = f"Send the documents of “{title}”, now and later, to the embedding model “{embedding}”"
+            self.require_approval(asks, told)
 
     async def remove_collection(self, user: User, collection: str) -> None:
         """Remove a collection with all its documents: from now on nothing of them is found."""
@@ -330,7 +364,12 @@ class Retrieval(Application):
 
     async def search(self, user: User, collection: str, query: Sought) -> Passages:
         """The passages of a collection that fit a question best."""
-        found = await self.retriever.retrieve(user, query.q, [await self.library.get(user, collection)])
+        asked, q = await self.library.get(user, collection), query.q
+        if any(map(self.embedders.is_elsewhere, self.retriever.embedders_of([asked]))):
+            # It leaves the server.
+            agent = self.settings.runs_agent
+            q = (await self.review(q, user=user, agent_id=agent, point=Point.BEFORE_AI)).for_model
+        found = await self.retriever.retrieve(user, q, [asked])
         passages = [
             PassageView(
                 document=each.document,
@@ -362,7 +401,7 @@ class Retrieval(Application):
     async def list_attached(self, user: User, session: str) -> Collections:
         """The collections that a conversation asks, as far as the user may read them now."""
         found = await self._attached(user, session)
-        return _collections(user, found)
+        return self._collections(user, found)
 
     async def get_turn(self, user: User, session: str) -> TurnView:
         """What was done for the last answer of a conversation that asks documents."""
@@ -384,19 +423,63 @@ class Retrieval(Application):
             readable = [each for each in readable if {each.key, each.value.title} & set(named)]
         return list({each.key: each for each in (*readable, *attached)}.values())
 
-    async def ingest(self, directory: Path, *, collection: str, user: str) -> None:
+    async def ingest(
+        self, directory: Path, *, collection: str, user: str, embedding: str | None = None, yes: bool = False
+    ) -> None:
         """Put the files of a folder into a user's collection, which is made if there is none with this title.
 
         What is there already is left; it goes on where it stopped. Links that lead out of the folder are left out, and
-        so is what can't be opened, or is too large to be read.
+        so is what can't be opened, or is too large to be read. With --embedding the collection's documents are embedded
+        by this model of the settings. What that takes is told, and asked about unless --yes is given; where the
+        collection has such a model already, too.
         """
         person = User(user, user)
         own = [each for each in await self.library.readable(person) if each.value.title == collection]
-        into = own[0] if own else await self.library.add(person, collection, None)
+        before = own[0] if own else None
         files = await asyncio.to_thread(lambda: list(_files_in(directory)))
+        model = embedding or (None if before is None else before.value.embedding)
+        if model is not None:
+            await self._confirm(before, model, files, yes=yes)
+        into = before or await self.library.add(person, collection, None, model)
+        if into.value.embedding != model:
+            into = await self.library.change(into, collection, into.value.shared_with, model)
         for number, (name, path) in enumerate(files, start=1):
             print(f"{number}/{len(files)} {await self._put_file(into, name, path)}")
         await self.ingestion.find_work()
+
+    async def _confirm(
+        self, collection: StoredCollection | None, model: str, files: Sequence[tuple[str, Path]], *, yes: bool
+    ) -> None:
+        """Tell what it takes to embed these files, and what is there already if that is embedded anew; ask about it.
+
+        Raises SystemExit if the answer is no, and BadFrame if there is no such model.
+        """
+        self.embedders.require(model)
+        is_other = collection is not None and collection.value.embedding != model
+        sizes = await self.documents.sizes(collection) if collection is not None and is_other else []
+        for number, (name, path) in enumerate(files, start=1):
+            print(f"{number}/{len(files)} read for the estimate")
+            if (size := await self._size_of(collection, name, path)) is not None:
+                sizes.append(size)
+        told = (await self.embedders.estimate(model, sizes)).told
+        print(f"To be sent to the embedding model '{model}':", ", ".join(f"{key} {told[key]}" for key in told))
+        if not yes and not await asyncio.to_thread(_agreed):
+            sys.exit(1)
+
+    async def _size_of(self, collection: StoredCollection | None, name: str, path: Path) -> int | None:
+        """The bytes of text that are embedded of a file; None of one that is there already, or can't be read."""
+        try:
+            if path.stat().st_size > _LARGEST_FILE:
+                return None
+            with path.open("rb") as file:
+                if collection is not None and await self.documents.has(collection, _name_of(name), file):
+                    return None
+                file.seek(0)
+                read = await self.read_document(name, file)
+        except (OSError, DocumentUnreadable, BadFrame):
+            return None
+        chunks = await asyncio.to_thread(chunks_of, read)
+        return sum(len(chunk.text.encode(errors="replace")) for chunk in chunks)
 
     async def _put_file(self, into: StoredCollection, name: str, path: Path) -> str:
         """Put one file of a folder; what came of it. Raises LimitReached and StoreUnavailable."""
@@ -413,6 +496,13 @@ class Retrieval(Application):
         except OSError as error:
             return f"left out, as it can't be read ({error.strerror}): {_printable(name)}"
         return f"{'put' if is_new else 'there'} {called}"
+
+    def _collections(self, user: User, found: Sequence[StoredCollection]) -> Collections:
+        return Collections(
+            collections=[collection_view(user, each) for each in found],
+            groups=sorted(user.groups),
+            embeddings=list(self.embedders.names),
+        )
 
     async def _of_conversation(self, user: User, session_id: str) -> list[StoredCollection]:
         """The collections that are attached to a conversation, and its own files, of which new ones are read."""
@@ -441,10 +531,6 @@ class Retrieval(Application):
         return found
 
 
-def _collections(user: User, found: Sequence[StoredCollection]) -> Collections:
-    return Collections(collections=[collection_view(user, each) for each in found], groups=sorted(user.groups))
-
-
 def _require_member(user: User, group: str | None) -> None:
     if group is not None and group not in user.groups:
         raise Forbidden("A collection is shared with a group that you are in.")
@@ -466,6 +552,14 @@ def _name_of(name: str) -> str:
 
 def _printable(name: str) -> str:
     return "".join(letter if letter.isprintable() else "_" for letter in name)
+
+
+def _agreed() -> bool:
+    """What whoever runs the command says; no where there is nobody."""
+    try:
+        return input("Go on? [y/N] ").strip().casefold() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _files_in(directory: Path) -> Iterable[tuple[str, Path]]:

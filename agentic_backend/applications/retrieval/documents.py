@@ -52,7 +52,7 @@ class Documents:
         size, digest = await asyncio.to_thread(_measured, file)
         key = key_of(collection.key, name)
         before = await shelf.documents.get(key)
-        if before is not None and before.value.sha256 == digest and before.value.state in _TAKEN:
+        if before is not None and _is_of(before, digest):
             return before, False
         edition = _first_edition() if before is None else before.value.next_edition + 1
         receiving = SourceFile(
@@ -79,6 +79,12 @@ class Documents:
             with suppress(AgenticError):
                 await self._take_back(stored)
             raise
+
+    async def has(self, collection: StoredCollection, name: str, file: BinaryIO) -> bool:
+        """Whether this file is there already, under this name."""
+        _, digest = await asyncio.to_thread(_measured, file)
+        there = await self._at(Place.of(collection)).documents.get(key_of(collection.key, name))
+        return there is not None and _is_of(there, digest)
 
     async def put_attachment(self, collection: StoredCollection, attachment: AttachmentView) -> StoredDocument | None:
         """Let a file of a conversation be read, which is stored already; None if it is there."""
@@ -120,6 +126,22 @@ class Documents:
         """A page of the collection's documents."""
         own = self._at(Place.of(collection)).documents
         return await own.find("of_collection", collection.key, limit=limit, cursor=cursor)
+
+    async def all_of(self, collection: StoredCollection) -> AsyncIterator[StoredDocument]:
+        """The collection's documents."""
+        own = self._at(Place.of(collection)).documents
+        async for each in own.each("of_collection", collection.key):
+            yield each
+
+    async def sizes(self, collection: StoredCollection) -> list[int]:
+        """The bytes of text of each document, as far as they are known; else those of its file."""
+        values = [each.value async for each in self.all_of(collection)]
+        return [value.embedded_bytes or value.size for value in values if value.state not in ("removing", "failed")]
+
+    async def are_embedded_by(self, collection: StoredCollection, embedder: str) -> bool:
+        """Whether this model has embedded any of the collection's documents as they are found."""
+        own = self._at(Place.of(collection)).documents
+        return bool((await own.find("of_embedder", collection.key, embedder, limit=1)).records)
 
     async def in_state(self, state: DocumentState) -> AsyncIterator[StoredDocument]:
         """All people's documents in this state, for nobody to see."""
@@ -247,6 +269,11 @@ def owner_of(document: StoredDocument) -> User:
 def key_of(collection_id: str, name: str) -> str:
     """The key of the document with this name in the collection."""
     return f"{collection_id}.{sha256(name.encode(errors='replace')).hexdigest()[:32]}"
+
+
+def _is_of(document: StoredDocument, digest: str) -> bool:
+    """Whether its content is the file with this SHA-256, and has come whole."""
+    return document.value.sha256 == digest and document.value.state in _TAKEN
 
 
 def _first_edition() -> int:

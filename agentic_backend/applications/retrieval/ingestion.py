@@ -22,9 +22,10 @@ from agentic_backend.application import (
 )
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.embedding.embedders import Embedders
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import READ, WAITING
-from agentic_backend.applications.retrieval.reading import CollectionGone, DocumentReading, NotEmbedded
+from agentic_backend.applications.retrieval.reading import NOT_EMBEDDED, CollectionGone, DocumentReading, NotEmbedded
 from agentic_backend.applications.retrieval.records import Collection, DocumentState
 from agentic_backend.applications.retrieval.shelves import Place
 
@@ -33,6 +34,9 @@ log = logging.getLogger(__name__)
 _AGAIN_S = 5.0
 _MOST_TRIES = 5
 _LONGEST_UPLOAD = timedelta(hours=1)
+_LEFT_FOR = timedelta(hours=1)
+"""How long what could not be embedded is left before it is tried again."""
+_MOST_KNOWN = 1_000
 _MOST_WAITING = 100_000
 _NOT_READ = "The document could not be read."
 
@@ -78,18 +82,17 @@ class _Turns:
 
 
 class Ingestion:
-    def __init__(self, application: Application, library: Library, documents: Documents, embedder: str | None) -> None:
-        """`embedder` is the model that embeds; None has documents found by their words alone."""
+    def __init__(self, application: Application, library: Library, documents: Documents, embedders: Embedders) -> None:
         self._application = application
         self._library = library
         self._documents = documents
-        self._reading = DocumentReading(application, library, documents)
-        self._embedder = embedder
+        self._reading = DocumentReading(application, library, documents, embedders)
+        self._embedders = embedders
         self._to_read, self._to_remove = _Turns(), _Turns()
         self._tries: dict[_Job, int] = {}
         """How often documents have failed that are tried again."""
-        self._without_vectors: set[_Job] = set()
-        """Documents that could not be embedded."""
+        self._not_embedded: dict[_Job, str] = {}
+        """Documents that could not be embedded, and why, in words for people."""
 
     def add(self, document: StoredDocument) -> None:
         """Let this document have its turn."""
@@ -101,6 +104,10 @@ class Ingestion:
         is_collection = isinstance(gone.value, Collection)
         self._add(_Job(Place.of(gone), gone.key, is_collection=is_collection, removes=True))
 
+    def add_changed(self, changed: StoredCollection) -> None:
+        """Let the documents of this collection be embedded anew that another model has embedded."""
+        self._add(_Job(Place.of(changed), changed.key, is_collection=True))
+
     def _add(self, job: _Job) -> None:
         (self._to_remove if job.removes else self._to_read).add(job)
 
@@ -108,6 +115,8 @@ class Ingestion:
         """Look for what waits or goes, such as documents of a server that was killed, or whose content broke off."""
         async for gone in self._library.removed():
             self.add_removed(gone)
+        async for changed in self._library.changing():
+            self.add_changed(changed)
         async for each in self._documents.in_state("receiving"):
             if each.updated_at < datetime.now(UTC) - _LONGEST_UPLOAD:
                 with suppress(RecordConflict, SessionNotFound):
@@ -135,15 +144,22 @@ class Ingestion:
         """Look for documents that another chunker has cut or another model has embedded: they are read again."""
         # In this order: what replaces an edition is ready next.
         states: tuple[DocumentState, ...] = ("replacing", "ready")
+        known: dict[tuple[Place, str], StoredCollection | None] = {}
         for state in states:
             async for each in self._documents.in_state(state):
-                if self._is_outdated(each):
+                whose = Place.of(each), each.value.collection
+                if whose not in known:
+                    if len(known) == _MOST_KNOWN:
+                        known.clear()
+                    known[whose] = await self._library.at(*whose)
+                if (collection := known[whose]) is not None and self._is_outdated(each, collection):
                     with suppress(RecordConflict, SessionNotFound):
                         self.add(await self._documents.read_again(each))
 
-    def _is_outdated(self, document: StoredDocument) -> bool:
+    def _is_outdated(self, document: StoredDocument, collection: StoredCollection) -> bool:
         # A server without an embedder leaves what others have embedded.
-        return document.value.chunker != CHUNKER or self._embedder not in (None, document.value.embedder)
+        embedder = self._embedders.of(collection.value)
+        return document.value.chunker != CHUNKER or embedder not in (None, document.value.embedder)
 
     async def run(self) -> None:
         """Do what waits, until this is cancelled. What goes does so while something that hangs is read."""
@@ -166,7 +182,7 @@ class Ingestion:
 
     async def _do(self, job: _Job) -> None:
         if job.is_collection:
-            await self._remove_documents(job)
+            await (self._remove_documents(job) if job.removes else self._embed_anew(job))
             return
         document = await self._documents.get(job.place, job.key)
         if document is None:
@@ -183,15 +199,52 @@ class Ingestion:
 
     async def _read(self, document: StoredDocument, job: _Job) -> None:
         try:
-            await self._reading.read(document, None if job in self._without_vectors else self._embedder)
+            await self._reading.read(document, self._not_embedded.get(job))
         except CollectionGone:
             await self._documents.remove(document)
             self._add(replace(job, removes=True))
             return
-        is_whole = job not in self._without_vectors
+        is_whole = job not in self._not_embedded
         self._application.measure(READ, outcome="ready" if is_whole else "without_vectors")
         self._tries.pop(job, None)
-        self._without_vectors.discard(job)
+        self._not_embedded.pop(job, None)
+        await self._look_after(job)
+
+    async def _look_after(self, job: _Job) -> None:
+        """What becomes of the collection of a document that was read: what nothing is found within is not searched."""
+        document = await self._documents.get(job.place, job.key)
+        collection = None if document is None else await self._library.at(job.place, document.value.collection)
+        if document is None or collection is None or collection.value.removing:
+            return
+        if self._is_outdated(document, collection):
+            # It could not be embedded, or the collection has another model since it was begun.
+            await self._library.keep_changing(collection)
+            return
+        for index in collection.value.indexes:
+            embedder = index.partition(" ")[2]
+            if embedder in ("", document.value.embedder) or await self._documents.are_embedded_by(collection, embedder):
+                continue
+            await self._library.search_no_longer_within(collection, index)
+            if await self._documents.are_embedded_by(collection, embedder):
+                # By another instance, meanwhile.
+                await self._library.search_within(collection, index, anew=True)
+
+    async def _embed_anew(self, job: _Job) -> None:
+        """Let those documents of a collection be read again that are embedded otherwise than they are to be."""
+        collection = await self._library.at(job.place, job.key)
+        if collection is None or collection.value.removing:
+            return
+        is_left, lately = False, datetime.now(UTC) - _LEFT_FOR
+        async for each in self._documents.all_of(collection):
+            if each.value.state not in ("replacing", "ready") or not self._is_outdated(each, collection):
+                continue
+            if each.value.reason is not None and each.updated_at > lately:
+                is_left = True
+                continue
+            with suppress(RecordConflict):
+                self.add(await self._documents.read_again(each))
+        if collection.value.changing and not is_left:
+            await self._library.has_changed(collection)
 
     async def _settled(self, job: _Job, error: Exception) -> None:
         try:
@@ -210,14 +263,26 @@ class Ingestion:
             # Others go on meanwhile.
             asyncio.get_running_loop().call_later(_AGAIN_S, self._add, job)
         elif isinstance(error, NotEmbedded):
-            # It is found by its words; the next start tries again.
-            log.warning("document not embedded", extra={"embedder": self._embedder})
-            self._without_vectors.add(job)
-            self._add(job)
+            log.warning("document not embedded", extra={"code": error.cause.code})
+            await self._leave(job, f"{NOT_EMBEDDED} {error.cause.content}"[:500])
         else:
             if not isinstance(cause, AgenticError):
                 log.error("document not read", extra={"error": type(error).__name__})
             await self._fail(job, cause.content if isinstance(cause, AgenticError) else _NOT_READ)
+
+    async def _leave(self, job: _Job, reason: str) -> None:
+        """A document that can't be embedded now is found as it was, or else by its words; it is tried again later."""
+        document = await self._documents.get(job.place, job.key)
+        if document is None or document.value.state != "waiting":
+            return
+        value = document.value
+        if 0 < value.edition >= value.content_edition:
+            # What it is read again from is what is found.
+            self.add(await self._documents.change(document, state="replacing", reason=reason))
+            await self._look_after(job)
+        else:
+            self._not_embedded[job] = reason
+            self._add(job)
 
     def _may_try_again(self, job: _Job, error: AgenticError) -> bool:
         """Whether what is needed may be there later."""
@@ -231,7 +296,9 @@ class Ingestion:
         document = await self._documents.get(job.place, job.key)
         if document is not None and document.value.state == "waiting":
             # Nothing of it is found: what it said before is not what it says now.
-            failed = await self._documents.change(document, state="failed", reason=reason[:500], edition=0, chunks=0)
+            failed = await self._documents.change(
+                document, state="failed", reason=reason[:500], edition=0, chunks=0, embedder=None
+            )
             await self._documents.sweep(failed)
             self._application.measure(READ, outcome="failed")
 

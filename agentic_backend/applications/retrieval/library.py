@@ -5,7 +5,7 @@ is removed is found by nobody from that moment on.
 """
 
 from asyncio import gather
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from uuid import uuid4
 
@@ -27,9 +27,11 @@ class Library:
     def __init__(self, application: Application) -> None:
         self._application = application
 
-    async def add(self, user: User, title: str, shared_with: str | None) -> StoredCollection:
+    async def add(
+        self, user: User, title: str, shared_with: str | None, embedding: str | None = None
+    ) -> StoredCollection:
         """Raises LimitReached."""
-        collection = Collection(id=uuid4().hex, title=title, shared_with=shared_with)
+        collection = Collection(id=uuid4().hex, title=title, shared_with=shared_with, embedding=embedding)
         return await self._at(Place(user.id)).collections.add(collection, collection.id)
 
     async def readable(self, user: User) -> list[StoredCollection]:
@@ -70,19 +72,38 @@ class Library:
             raise NotFound("There is no such collection of yours.")
         return found
 
-    async def change(self, collection: StoredCollection, title: str, shared_with: str | None) -> StoredCollection:
+    async def change(
+        self, collection: StoredCollection, title: str, shared_with: str | None, embedding: str | None
+    ) -> StoredCollection:
         """Raises RecordConflict if somebody else changes it at the same time."""
-        changed = collection.value.model_copy(update={"title": title, "shared_with": shared_with})
+        values: dict[str, object] = {"title": title, "shared_with": shared_with, "embedding": embedding}
+        if embedding != collection.value.embedding:
+            values["changing"] = True
+        changed = Collection.model_validate({**collection.value.model_dump(), **values})
         return await self._at(Place.of(collection)).collections.change(collection, changed)
 
     async def remove(self, collection: StoredCollection) -> None:
         """From now on nobody finds it; the ingestion removes what it has."""
-        await self._update(collection, removing=True, shared_with=None)
+        await self._update(collection, lambda _: {"removing": True, "shared_with": None})
 
-    async def search_within(self, collection: StoredCollection, index: str) -> None:
-        """Let searches of the collection look within this index too."""
-        if index not in collection.value.indexes:
-            await self._update(collection, indexes=(*collection.value.indexes, index))
+    async def search_within(self, collection: StoredCollection, index: str, *, anew: bool = False) -> None:
+        """Let searches of the collection look within this index too; `anew` if it may have been left out since."""
+        if anew or index not in collection.value.indexes:
+            await self._update(collection, lambda now: {"indexes": (*dict.fromkeys([*now.indexes, index]),)})
+
+    async def search_no_longer_within(self, collection: StoredCollection, index: str) -> None:
+        """Let searches of the collection leave this index out."""
+        await self._update(collection, lambda now: {"indexes": tuple(each for each in now.indexes if each != index)})
+
+    async def keep_changing(self, collection: StoredCollection) -> None:
+        """Have its documents looked through for what is to be embedded."""
+        if not collection.value.changing:
+            await self._update(collection, lambda _: {"changing": True})
+
+    async def has_changed(self, collection: StoredCollection) -> None:
+        """Nothing of it is to be embedded any more. Raises RecordConflict if it has changed again since it was read."""
+        changed = collection.value.model_copy(update={"changing": False})
+        await self._at(Place.of(collection)).collections.change(collection, changed)
 
     async def may_read(self, user: User, collections: Sequence[StoredCollection]) -> dict[str, StoredCollection]:
         """Those of them that the user may read now, by id: what was read before this was theirs to read."""
@@ -123,13 +144,13 @@ class Library:
         """Remove one that has no documents any more."""
         await self._at(Place.of(collection)).collections.remove(collection)
 
-    async def _update(self, collection: StoredCollection, **values: object) -> None:
-        """Change it, whatever else others change of it meanwhile."""
+    async def _update(self, collection: StoredCollection, values: Callable[[Collection], Mapping[str, object]]) -> None:
+        """Change it, whatever else others change of it meanwhile: `values` are what is new, of what it is then."""
         found: StoredCollection | None = collection
         for _ in range(_TRIES):
             if found is None:
                 raise NotFound("The collection is gone.")
-            changed = Collection.model_validate({**found.value.model_dump(), **values})
+            changed = Collection.model_validate({**found.value.model_dump(), **values(found.value)})
             try:
                 await self._at(Place.of(collection)).collections.change(found, changed)
                 return
@@ -141,6 +162,12 @@ class Library:
         """All people's that go, for nobody to see."""
         everybodys = self._application.records_of(OF_USERS.collections).of_all(None)
         async for each in everybodys.each("removing", True):
+            yield each
+
+    async def changing(self) -> AsyncIterator[StoredCollection]:
+        """All people's of which something is to be embedded, for nobody to see."""
+        everybodys = self._application.records_of(OF_USERS.collections).of_all(None)
+        async for each in everybodys.each("changing", True):
             yield each
 
     async def _own(self, owner_id: str) -> AsyncIterator[StoredCollection]:

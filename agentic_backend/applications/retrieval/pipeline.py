@@ -182,7 +182,7 @@ async def retrieve(
     """
     answering.retrieved = await application.retriever.retrieve(user, answering.sought, collections, chosen)
     ways = answering.retrieved.ways.values()
-    if ways and all(way.failed for way in ways) and answering.mode == "corpus_only":
+    if ways and all(way.failed and not way.found for way in ways) and answering.mode == "corpus_only":
         raise ApplicationUnavailable("The documents can't be searched at the moment.")
 
 

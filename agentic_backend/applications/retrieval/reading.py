@@ -7,15 +7,27 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from agentic_backend.application import AgenticError, Application, Document, RecordConflict, RecordWrite, Vector
+from agentic_backend.application import (
+    AgenticError,
+    Application,
+    ApplicationUnavailable,
+    Document,
+    Point,
+    RecordConflict,
+    RecordWrite,
+    Vector,
+)
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER, Chunk, chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument, owner_of
+from agentic_backend.applications.retrieval.embedding.embedders import Embedders
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
+from agentic_backend.applications.retrieval.pipeline import TOOL
 from agentic_backend.applications.retrieval.records import StoredChunk
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 _EMBEDDED_AT_ONCE, _WRITTEN_AT_ONCE = 64, 100
+NOT_EMBEDDED = "It is not found by meaning yet:"
 ANOTHERS = timedelta(minutes=1)
 """How long ago another instance has written at most, if it is still at it."""
 
@@ -33,17 +45,22 @@ class CollectionGone(Exception):
 
 
 class DocumentReading:
-    def __init__(self, application: Application, library: Library, documents: Documents) -> None:
+    def __init__(self, application: Application, library: Library, documents: Documents, embedders: Embedders) -> None:
         self._application = application
         self._library = library
         self._documents = documents
+        self._embedders = embedders
 
-    async def read(self, document: StoredDocument, embedder: str | None) -> None:
-        """Read a document that waits; `embedder` is the model that embeds it, None has it found by its words alone.
+    async def read(self, document: StoredDocument, not_embedded: str | None) -> None:
+        """Read a document that waits; `not_embedded` says why it is found by its words alone, if it is to be.
 
         Raises DocumentUnreadable, NotEmbedded, CollectionGone, and RecordConflict if somebody else is at it.
         """
-        await self._collection_of(document)
+        collection = await self._collection_of(document)
+        embedder = self._embedders.of(collection.value) if not_embedded is None else None
+        if embedder is None and not_embedded is None and collection.value.embedding is not None:
+            not_embedded = f"{NOT_EMBEDDED} the server has no embedding model '{collection.value.embedding}'."
+        await self._require_budget(document, embedder)
         document = await self._begun(document)
         value, edition = document.value, document.value.next_edition
         content = await self._documents.content(document)
@@ -62,18 +79,21 @@ class DocumentReading:
                 # What it has of other editions goes next.
                 state="replacing",
                 edition=edition,
-                reason=None,
+                reason=not_embedded,
                 kind=read.kind,
                 language=language,
                 chunker=CHUNKER,
                 embedder=embedder,
                 chunks=len(chunks),
+                embedded_bytes=sum(len(chunk.text.encode(errors="replace")) for chunk in chunks),
                 characters=len(read.text),
                 pages=len(read.pages),
             )
         except RecordConflict:
             await self._take_back(document, edition)
             raise
+        # Another instance may have left it out, before this document was in it.
+        await self._library.search_within(await self._collection_of(document), index)
         await self.clean(ready)
 
     async def clean(self, document: StoredDocument) -> None:
@@ -107,20 +127,50 @@ class DocumentReading:
             raise RecordConflict
         return await self._documents.read_again(document)
 
+    async def _require_budget(self, document: StoredDocument, embedder: str | None) -> None:
+        """Before it is read for nothing. Raises NotEmbedded."""
+        if embedder is None:
+            return
+        try:
+            await self._application.embed([], user=owner_of(document), model=self._embedders.model_of(embedder))
+        except AgenticError as error:
+            raise NotEmbedded(error) from None
+
     async def _embedded(
         self, document: StoredDocument, chunks: Sequence[Chunk], embedder: str | None
     ) -> Sequence[Vector | None]:
         if embedder is None:
             return [None] * len(chunks)
-        vectors: list[Vector] = []
+        model = self._embedders.model_of(embedder)
+        vectors: list[Vector | None] = []
         try:
             for first in range(0, len(chunks), _EMBEDDED_AT_ONCE):
                 texts = [chunk.text for chunk in chunks[first : first + _EMBEDDED_AT_ONCE]]
-                embedded = await self._application.embed(texts, user=owner_of(document), model=embedder)
-                vectors += embedded.vectors
+                if self._embedders.is_elsewhere(embedder):
+                    texts = [await self._reviewed(document, text) for text in texts]
+                given = [text for text in texts if text.strip()]
+                embedded = await self._application.embed(given, user=owner_of(document), model=model)
+                made = iter(embedded.vectors)
+                vectors += [next(made) if text.strip() else None for text in texts]
         except AgenticError as error:
             raise NotEmbedded(error) from None
         return vectors
+
+    async def _reviewed(self, document: StoredDocument, text: str) -> str:
+        """What modules leave of a text that leaves the server, as they would of a passage."""
+        try:
+            reviewed = await self._application.review(
+                text,
+                user=owner_of(document),
+                agent_id=self._application.settings.runs_agent,
+                point=Point.TOOL_RESULT,
+                tool=TOOL,
+                within=document.key,
+            )
+        except ApplicationUnavailable:
+            # This is a command: a server is left to do it, whose modules look at texts.
+            raise RecordConflict from None
+        return reviewed.text
 
     async def _store(
         self,

@@ -23,6 +23,10 @@ class Collection(Record):
     """The group whose members may read it."""
     indexes: tuple[str, ...] = ()
     """What its chunks are searched within: one for each embedder that has embedded any."""
+    embedding: str | None = None
+    """The model of the settings that embeds its documents; None is the built-in one."""
+    changing: bool = False
+    """Whether some of its documents may be embedded otherwise than they are to be."""
     removing: bool = False
     """Whether it goes, with all that it has; nobody finds it any more."""
 
@@ -47,7 +51,7 @@ class SourceFile(Record):
     attachment: str | None = None
     """The attachment that it is, whose content is stored with it; None if it was put here."""
     reason: str | None = None
-    """Why it could not be read, in words for people."""
+    """Why it could not be read, or embedded, in words for people."""
     kind: str | None = None
     """What it is, such as `pdf`."""
     language: str | None = None
@@ -55,6 +59,8 @@ class SourceFile(Record):
     embedder: str | None = None
     """What has embedded it; None if nothing has."""
     chunks: int = 0
+    embedded_bytes: int = 0
+    """Of the texts of its chunks."""
     characters: int = 0
     """Of its text."""
     pages: int = 0
@@ -147,7 +153,11 @@ def _kinds(owner: Literal["user", "session"], prefix: str, collections: Kind[Col
             f"{prefix}document",
             SourceFile,
             owner=owner,
-            indexes={"of_collection": Index("collection"), "by_state": Index("state", all_owners=True)},
+            indexes={
+                "of_collection": Index("collection"),
+                "of_embedder": Index("collection", "embedder"),
+                "by_state": Index("state", all_owners=True),
+            },
         ),
         Kind(f"{prefix}content", Piece, owner=owner, most=_MOST_PIECES, indexes=of_document),
         Kind(f"{prefix}text", Piece, owner=owner, most=_MOST_PIECES, indexes=of_document),
@@ -163,7 +173,11 @@ def _kinds(owner: Literal["user", "session"], prefix: str, collections: Kind[Col
     )
 
 
-_SHARED = {"shared": Index("shared_with", "id", all_owners=True), "removing": Index("removing", all_owners=True)}
+_SHARED = {
+    "shared": Index("shared_with", "id", all_owners=True),
+    "changing": Index("changing", all_owners=True),
+    "removing": Index("removing", all_owners=True),
+}
 OF_USERS = _kinds("user", "", Kind("collection", Collection, group="shared_with", most=200, indexes=_SHARED))
 OF_SESSIONS = _kinds("session", "session_", Kind("session_collection", Collection, owner="session", most=1))
 ATTACHED = Kind("attached", Attached, owner="session", most=1)

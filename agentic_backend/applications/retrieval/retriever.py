@@ -10,9 +10,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import zip_longest
 
 from agentic_backend.application import Application, Found, User
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
+from agentic_backend.applications.retrieval.embedding.embedders import Embedders
 from agentic_backend.applications.retrieval.fusion import Fused, fuse
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
@@ -43,7 +46,7 @@ class Way:
     found: int
     took_ms: int
     failed: str | None = None
-    """Why it has found nothing, in words for people."""
+    """Why it, or a part of it, has found nothing, in words for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,11 @@ class Chosen:
 
 
 class Retriever:
-    def __init__(self, application: Application, library: Library, documents: Documents, embedder: str | None) -> None:
+    def __init__(self, application: Application, library: Library, documents: Documents, embedders: Embedders) -> None:
         self._application = application
         self._library = library
         self._documents = documents
-        self._embedder = embedder
+        self._embedders = embedders
 
     async def retrieve(
         self, user: User, query: str, collections: Sequence[StoredCollection], chosen: Chosen | None = None
@@ -99,19 +102,23 @@ class Retriever:
         depth: int,
         chosen: Chosen,
     ) -> Retrieved:
-        ways: dict[str, Callable[[], Awaitable[list[Hit]]]] = {
-            "words": lambda: self._by_words(query, collections, depth)
-        }
-        if self._embedder is not None:
-            ways["vectors"] = lambda: self._by_vectors(user, query, collections, depth)
-        asked = {name: way for name, way in ways.items() if not chosen.ways or name in chosen.ways}
-        ended = await asyncio.gather(*(_done(name, way) for name, way in asked.items()))
-        rankings, told = {}, {}
-        hits: dict[_Key, Hit] = {}
-        for name, found, way in ended:
+        ways: list[tuple[str, Callable[[], Awaitable[list[Hit]]]]] = [
+            ("words", lambda: self._by_words(query, collections, depth)),
+            # Each embedding model by itself, so that one that is away leaves the others.
+            *(
+                ("vectors", partial(self._by_vectors, user, query, collections, depth, embedder))
+                for embedder in self.embedders_of(collections)
+            ),
+        ]
+        asked = [(name, way) for name, way in ways if not chosen.ways or name in chosen.ways]
+        ended = await asyncio.gather(*(_done(name, way) for name, way in asked))
+        for name, _, way in ended:
             outcome = "done" if way.failed is None else "failed"
             self._application.measure(WAY_SECONDS, way.took_ms / 1000, way=name, outcome=outcome)
-            told[name] = way
+        rankings, told = {}, {}
+        hits: dict[_Key, Hit] = {}
+        for name in dict.fromkeys(name for name, _ in asked):
+            found, told[name] = _together([(hits, way) for each, hits, way in ended if each == name], depth)
             rankings[name] = [_key_of(hit) for hit in found]
             hits.update((_key_of(hit), hit) for hit in found)
         by_language = weights_of(language, hits, rankings)
@@ -125,16 +132,23 @@ class Retriever:
 
         return await _over(collections, at, lambda index: True, depth)
 
+    def embedders_of(self, collections: Sequence[StoredCollection]) -> list[str]:
+        """What embeds a question about these: what has embedded their documents, or will."""
+        of = {self._embedders.of(each.value) for each in collections}
+        of.update(index.partition(" ")[2] for each in collections for index in each.value.indexes)
+        return sorted(each for each in of if each and self._embedders.model_of(each) is not None)
+
     async def _by_vectors(
-        self, user: User, query: str, collections: Sequence[StoredCollection], depth: int
+        self, user: User, query: str, collections: Sequence[StoredCollection], depth: int, embedder: str
     ) -> list[Hit]:
-        embedded = await self._application.embed([query], user=user, model=self._embedder, kind="query")
+        model = self._embedders.model_of(embedder)
+        embedded = await self._application.embed([query], user=user, model=model, kind="query")
 
         async def at(place: Place, within: Sequence[str]) -> Sequence[Hit]:
             chunks = Shelf(self._application, place).chunks
             return await chunks.nearest(embedded.vectors[0], within=within, limit=depth)
 
-        return await _over(collections, at, lambda index: index.partition(" ")[2] == self._embedder, depth)
+        return await _over(collections, at, lambda index: index.partition(" ")[2] == embedder, depth)
 
     async def _readable(
         self,
@@ -198,6 +212,13 @@ async def _done(name: str, way: Callable[[], Awaitable[list[Hit]]]) -> tuple[str
         log.warning("way of retrieval failed", extra={"way": name, "error": type(error).__name__})
         return name, [], Way(0, _since(began), told)
     return name, found, Way(len(found), _since(began))
+
+
+def _together(parts: Sequence[tuple[list[Hit], Way]], depth: int) -> tuple[list[Hit], Way]:
+    """What the parts of a way have found and done, by their ranks: scores of different models can't be compared."""
+    ranked = [hit for hits in zip_longest(*(found for found, _ in parts)) for hit in hits if hit is not None][:depth]
+    failed = next((way.failed for _, way in parts if way.failed is not None), None)
+    return ranked, Way(len(ranked), max(way.took_ms for _, way in parts), failed)
 
 
 def _since(began: float) -> int:

@@ -11,6 +11,7 @@ from agentic_backend.applications.retrieval.library import StoredCollection
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Embedding = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Group = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -20,6 +21,8 @@ class NewCollection(Frame):
     title: Title
     shared_with: Group | None = None
     """The group whose members may read it; the user has to be one."""
+    embedding: Embedding | None = None
+    """The model of the settings that embeds its documents, to which they are sent; None is the built-in one."""
 
 
 class ChangedCollection(Frame):
@@ -27,6 +30,8 @@ class ChangedCollection(Frame):
 
     title: Title
     shared_with: Group | None = None
+    embedding: Embedding | None = None
+    """As of a new one; what it was if this is left out."""
 
 
 class CollectionView(Value):
@@ -36,6 +41,7 @@ class CollectionView(Value):
     title: str
     shared_with: str | None
     is_own: bool
+    embedding: str | None
 
 
 class Collections(Value):
@@ -44,10 +50,12 @@ class Collections(Value):
     collections: list[CollectionView]
     groups: list[str]
     """Those of the user: a collection can be shared with one of them."""
+    embeddings: list[str]
+    """The models of the settings that a collection may have its documents embedded by."""
 
 
 class DocumentView(Value):
-    """A document of a collection. `reason` says why it could not be read."""
+    """A document of a collection. `reason` says why it could not be read, or embedded."""
 
     id: str
     name: str
@@ -194,7 +202,13 @@ class TurnView(Value):
 def collection_view(user: User, stored: StoredCollection) -> CollectionView:
     value = stored.value
     is_own = stored.user_id == user.id
-    return CollectionView(id=value.id, title=value.title, shared_with=value.shared_with, is_own=is_own)
+    return CollectionView(
+        id=value.id,
+        title=value.title,
+        shared_with=value.shared_with,
+        is_own=is_own,
+        embedding=value.embedding,
+    )
 
 
 def document_view(stored: StoredDocument) -> DocumentView:

@@ -72,14 +72,15 @@ class Embedding:
             is_estimated |= made.tokens is None
         return Embedded(embedder.model, len(vectors[0]) if vectors else 0, vectors, tokens, is_estimated)
 
-    async def estimate(self, embedder: Embedder, texts: Sequence[str]) -> EmbeddingEstimate:
-        """Raises ValueError for what is no text, and ContextTooLong."""
+    async def estimate(self, embedder: Embedder, texts: Sequence[str], more: int = 0) -> EmbeddingEstimate:
+        """`more` are bytes of further texts. Raises ValueError for what is no text, and ContextTooLong."""
         sizes = await _sizes(texts, len(texts), None)
         batches = list(_batches(embedder, texts, sizes))
-        tokens = sum(tokens_of_bytes(size) for _, size in batches)
+        tokens = sum(tokens_of_bytes(size) for _, size in batches) + (tokens_of_bytes(more) if more else 0)
+        calls = len(batches) + -(-more // embedder.batch_characters)
         cost = self._ledger.cost(embedder.model, CallTokens(tokens, 0))
         amount, currency = (None, None) if cost is None else (cost.amount, cost.currency)
-        return EmbeddingEstimate(embedder.model, tokens, len(batches), amount, currency)
+        return EmbeddingEstimate(embedder.model, tokens, calls, amount, currency)
 
     async def _call(self, embedder: Embedder, texts: Sequence[str], size: int, payer: Payer, kind: Kind) -> Batch:
         call_id, estimated = str(uuid4()), tokens_of_bytes(size)

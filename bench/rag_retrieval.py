@@ -1,10 +1,10 @@
-"""How well questions find their paragraphs: words alone, vectors alone, and both fused, as the application does it.
+"""How well questions find their paragraphs: words, vectors and graph alone, and fused, as the application does it.
 
 `python rag_retrieval.py --data DIR`, where DIR has `xquad.en.json` and `xquad.de.json` (google-deepmind/xquad, CC BY-SA
 4.0): the paragraphs of one language are a collection, the questions of one are asked. Each way is asked once, and its
-rankings are fused as `retriever.py` says, and as `--weights` do. The odd questions are held out: nothing is chosen by
-them. nDCG@10, binary; the interval is that of a paired bootstrap of the difference between fused and the better single
-way, 95 %.
+rankings are fused as `retriever.py` says, without the graph and with it, and as `--weights` do. The odd questions are
+held out: nothing is chosen by them. nDCG@10, binary; the interval is that of a paired bootstrap of the difference
+between all ways fused and the best single one, 95 %.
 """
 
 import argparse
@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 from agentic_backend.application import User
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.applications.retrieval.fusion import fuse
+from agentic_backend.applications.retrieval.fusion import fuse, seated
 from agentic_backend.applications.retrieval.languages import language_of
-from agentic_backend.applications.retrieval.retriever import Hit, weights_of
+from agentic_backend.applications.retrieval.records import OF_USERS
+from agentic_backend.applications.retrieval.retriever import SEAT, Chosen, Hit, weights_of
 from agentic_backend.testing import OpenedApplication, open_application
 
 DEPTH, AT = 40, 10
@@ -41,6 +42,7 @@ class Asked(NamedTuple):
     question: Question
     words: Sequence[Hit]
     vectors: Sequence[Hit]
+    graph: Sequence[Hit]
 
 
 def read(file: Path) -> tuple[list[str], list[Question]]:
@@ -83,7 +85,8 @@ async def asked(opened: OpenedApplication[Retrieval], collection: Any, questions
             for embedder in retriever.embedders_of([collection])
             for hit in await retriever._by_vectors(BENCH, question.text, [collection], DEPTH, embedder)
         ]
-        found.append(Asked(question, words, vectors))
+        graph = await retriever._by_graph(question.text, [collection], DEPTH)
+        found.append(Asked(question, words, vectors, graph))
     return found
 
 
@@ -93,14 +96,12 @@ def ndcg(names: Sequence[str], question: Question) -> float:
     return 1 / math.log2(ranked.index(relevant) + 2) if relevant in ranked else 0.0
 
 
-def fused(each: Asked, names: dict[str, str], weight: Any) -> float:
-    hits = {("", hit.record.key): hit for hit in (*each.words, *each.vectors)}
-    rankings = {
-        "words": [("", hit.record.key) for hit in each.words],
-        "vectors": [("", hit.record.key) for hit in each.vectors],
-    }
+def fused(each: Asked, names: dict[str, str], weight: Any, ways: Sequence[str] = ("words", "vectors")) -> float:
+    found = {way: getattr(each, way) for way in ways}
+    hits = {("", hit.record.key): hit for some in found.values() for hit in some}
+    rankings = {way: [("", hit.record.key) for hit in some] for way, some in found.items()}
     language = language_of(each.question.text)
-    ranked = fuse(rankings, weight(language, hits, rankings))
+    ranked = seated(fuse(rankings, weight(language, hits, rankings)), rankings.get("graph", ()), SEAT)
     return ndcg([names[hits[one.item].record.value.document] for one in ranked], each.question)
 
 
@@ -134,30 +135,37 @@ async def measured(data: Path, pairs: Sequence[str], grid: bool, most: int | Non
         questions = read(data / f"xquad.{asked_in}.json")[1][:most]
         async with open_application(Retrieval) as opened:
             collection, seconds = await filled(opened, paragraphs)
-            names = {each.key: each.value.name async for each in opened.application.documents.all_of(collection)}
+            own = opened.application.records_of(OF_USERS.documents).of_user(BENCH.id)
+            names = {each.key: each.value.name async for each in own.each("of_collection", collection.key)}
             found = await asked(opened, collection, questions)
-            times = []
+            ways = {"without the graph": Chosen(("words", "vectors")), "with it": Chosen()}
+            times: dict[str, list[float]] = {name: [] for name in ways}
             for question in questions[:200]:
-                began = time.monotonic()
-                await opened.application.retriever.retrieve(BENCH, question.text, [collection])
-                times.append((time.monotonic() - began) * 1000)
+                for name, chosen in ways.items():
+                    began = time.monotonic()
+                    await opened.application.retriever.retrieve(BENCH, question.text, [collection], chosen)
+                    times[name].append((time.monotonic() - began) * 1000)
         for half, some in (("chosen", found[::2]), ("held out", found[1::2])):
             words = [single(each.words, names, each.question) for each in some]
             vectors = [single(each.vectors, names, each.question) for each in some]
+            graph = [single(each.graph, names, each.question) for each in some]
             both = [fused(each, names, weights_of) for each in some]
-            best = max(words, vectors, key=mean)
-            low, high = interval([one - other for one, other in zip(both, best, strict=True)])
-            rows.append(
-                f"| {asked_in}→{written_in} | {half} | {mean(words):.3f} | {mean(vectors):.3f} | {mean(both):.3f} "
-                f"| {low:+.3f} to {high:+.3f} |"
-            )
+            every = [fused(each, names, weights_of, ("words", "vectors", "graph")) for each in some]
+            best = max(words, vectors, graph, key=mean)
+            low, high = interval([one - other for one, other in zip(every, best, strict=True)])
+            cells = " | ".join(f"{mean(each):.4f}" for each in (words, vectors, graph, both, every))
+            rows.append(f"| {asked_in}→{written_in} | {half} | {cells} | {low:+.3f} to {high:+.3f} |")
             print(rows[-1], flush=True)
             if grid and half == "chosen":
                 for same, unknown, foreign in product((0.5, 0.7, 1.0, 1.5), (0.0, 0.1, 0.3, 1.0), (0.0, 0.05, 0.1)):
                     value = mean(fused(each, names, weighing(same, unknown, foreign)) for each in some)
                     print(f"    same {same}, unknown {unknown}, foreign {foreign}: {value:.4f}")
-        p50, p95 = quantiles(times, n=100)[49], quantiles(times, n=100)[94]
-        print(f"    read in {seconds:.0f} s; a question takes {p50:.0f} ms, p95 {p95:.0f} ms", flush=True)
+        print(f"    read in {seconds:.0f} s")
+        for name, some in times.items():
+            print(
+                f"    {name}: p50 {quantiles(some, n=100)[49]:.1f} ms, p95 {quantiles(some, n=100)[94]:.1f} ms",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -171,7 +179,8 @@ def main() -> None:
     given = parser.parse_args()
     if not (given.data / "xquad.en.json").is_file():
         parser.error(f"{given.data} has no xquad.en.json")
-    print("| asked→written | half | words | vectors | fused | fused less the better, 95 % |\n|---|---|---|---|---|---|")
+    print("| asked→written | half | words | vectors | graph | without graph | fused | fused less the best, 95 % |")
+    print("|---|---|---|---|---|---|---|---|")
     asyncio.run(measured(given.data, given.pairs, given.weights, given.questions))
 
 

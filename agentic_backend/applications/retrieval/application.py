@@ -103,6 +103,9 @@ class Retrieval(Application):
     class Settings(RunSettings):
         embeddings: bool = True
         """Whether documents are embedded, by a model beside the server, if what it needs is installed."""
+        graph_model: str | None = None
+        """A model of the settings that says which entities documents mention, and how these are related; null: noun
+        phrases do."""
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
@@ -112,7 +115,7 @@ class Retrieval(Application):
         self.documents = Documents(self)
         self.embedders = Embedders(self, model)
         self.retriever = Retriever(self, self.library, self.documents, self.embedders)
-        self.ingestion = Ingestion(self, self.library, self.documents, self.embedders)
+        self.ingestion = Ingestion(self, self.library, self.documents, self.embedders, self.settings.graph_model)
         self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
         self._runs = RunsDoor(self, settings)

@@ -34,3 +34,11 @@ def fuse(
             scores[item] = scores.get(item, 0.0) + weight(name, item) / (_CONSTANT + place)
             ranks.setdefault(item, {})[name] = place
     return sorted((Fused(item, score, ranks[item]) for item, score in scores.items()), key=lambda one: -one.score)
+
+
+def seated(fused: Sequence[Fused[T]], ranking: Sequence[T], place: int) -> list[Fused[T]]:
+    """What was fused, in which the first of a ranking that is not before this place, from 1, stands there."""
+    first, rest = fused[: place - 1], fused[place - 1 :]
+    before = {one.item for one in first}
+    seat = next((item for item in ranking if item not in before), None)
+    return [*first, *sorted(rest, key=lambda one: one.item != seat)]

@@ -82,11 +82,19 @@ class _Turns:
 
 
 class Ingestion:
-    def __init__(self, application: Application, library: Library, documents: Documents, embedders: Embedders) -> None:
+    def __init__(
+        self,
+        application: Application,
+        library: Library,
+        documents: Documents,
+        embedders: Embedders,
+        graph_model: str | None,
+    ) -> None:
+        """`graph_model` is the model that says what documents mention; None has noun phrases say it."""
         self._application = application
         self._library = library
         self._documents = documents
-        self._reading = DocumentReading(application, library, documents, embedders)
+        self._reading = DocumentReading(application, library, documents, embedders, graph_model)
         self._embedders = embedders
         self._to_read, self._to_remove = _Turns(), _Turns()
         self._tries: dict[_Job, int] = {}

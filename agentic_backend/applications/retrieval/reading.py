@@ -4,8 +4,10 @@ What it has of another edition is found until then. Where what embeds is away, n
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from agentic_backend.application import (
     AgenticError,
@@ -20,11 +22,19 @@ from agentic_backend.application import (
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER, Chunk, chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument, owner_of
 from agentic_backend.applications.retrieval.embedding.embedders import Embedders
+from agentic_backend.applications.retrieval.graph.mentions import (
+    ASKED_AT_ONCE,
+    Mentioned,
+    by_model,
+    by_noun_phrases,
+)
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.pipeline import TOOL
 from agentic_backend.applications.retrieval.records import StoredChunk
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
+
+log = logging.getLogger(__name__)
 
 _EMBEDDED_AT_ONCE, _WRITTEN_AT_ONCE = 64, 100
 NOT_EMBEDDED = "It is not found by meaning yet:"
@@ -45,11 +55,20 @@ class CollectionGone(Exception):
 
 
 class DocumentReading:
-    def __init__(self, application: Application, library: Library, documents: Documents, embedders: Embedders) -> None:
+    def __init__(
+        self,
+        application: Application,
+        library: Library,
+        documents: Documents,
+        embedders: Embedders,
+        graph_model: str | None,
+    ) -> None:
+        """`graph_model` is the model that says what chunks mention; None has noun phrases say it."""
         self._application = application
         self._library = library
         self._documents = documents
         self._embedders = embedders
+        self._graph_model = graph_model
 
     async def read(self, document: StoredDocument, not_embedded: str | None) -> None:
         """Read a document that waits; `not_embedded` says why it is found by its words alone, if it is to be.
@@ -66,11 +85,15 @@ class DocumentReading:
         content = await self._documents.content(document)
         read = await self._application.read_document(value.name, content, user=owner_of(document))
         chunks = await asyncio.to_thread(chunks_of, read)
+        mentioned = await self._mentioned(document, chunks)
         vectors = await self._embedded(document, chunks, embedder)
         collection = await self._collection_of(document)
         language = language_of(read.text)
         index = index_of(collection.key, embedder)
-        stored = [_stored(number, chunk, document, index, language, read) for number, chunk in enumerate(chunks)]
+        stored = [
+            _stored(number, chunk, mentions, document, index, language, read)
+            for number, (chunk, mentions) in enumerate(zip(chunks, mentioned, strict=True))
+        ]
         try:
             await self._documents.keep_text(document, edition, read.text)
             await self._store(document, collection, index, stored, vectors)
@@ -136,6 +159,21 @@ class DocumentReading:
         except AgenticError as error:
             raise NotEmbedded(error) from None
 
+    async def _mentioned(self, document: StoredDocument, chunks: Sequence[Chunk]) -> Sequence[Mentioned]:
+        texts = [chunk.text for chunk in chunks]
+        mentioned = await asyncio.to_thread(by_noun_phrases, texts)
+        if self._graph_model is None:
+            return mentioned
+        ask = partial(self._application.ask_model, user=owner_of(document), model=self._graph_model)
+        try:
+            for first in range(0, len(texts), ASKED_AT_ONCE):
+                last = first + ASKED_AT_ONCE
+                mentioned[first:last] = await by_model(ask, texts[first:last]) or mentioned[first:last]
+        except AgenticError as error:
+            # Of the rest it isn't asked: what keeps it from answering may take its time for each.
+            log.warning("entities not found by model", extra={"model": self._graph_model, "code": error.code})
+        return mentioned
+
     async def _embedded(
         self, document: StoredDocument, chunks: Sequence[Chunk], embedder: str | None
     ) -> Sequence[Vector | None]:
@@ -196,7 +234,13 @@ def index_of(collection_id: str, embedder: str | None) -> str:
 
 
 def _stored(
-    number: int, chunk: Chunk, document: StoredDocument, index: str, language: str | None, read: Document
+    number: int,
+    chunk: Chunk,
+    mentions: Mentioned,
+    document: StoredDocument,
+    index: str,
+    language: str | None,
+    read: Document,
 ) -> StoredChunk:
     places = read.places(chunk.start, chunk.end)
     return StoredChunk(
@@ -210,5 +254,7 @@ def _stored(
         kind=chunk.kind,
         text=chunk.text,
         language=language,
+        entities=" ".join(mentions.entities),
+        relations=mentions.relations,
         page=places[0].page if places else None,
     )

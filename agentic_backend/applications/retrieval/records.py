@@ -94,6 +94,10 @@ class StoredChunk(Record):
     text: str
     """What is searched: the span's text, below what it needs to be understood alone."""
     language: str | None
+    entities: str = ""
+    """The keys of what it mentions, with spaces between: chunks that share one are related."""
+    relations: tuple[tuple[str, str], ...] = ()
+    """Of two of these entities; empty where all are related, as they are mentioned together."""
     page: int | None = None
     """Of a PDF, the page where it begins, from 1."""
 
@@ -165,7 +169,7 @@ def _kinds(owner: Literal["user", "session"], prefix: str, collections: Kind[Col
             f"{prefix}chunk",
             StoredChunk,
             owner=owner,
-            words=Words("text", within="index", language="language"),
+            words=Words("text", "entities", within="index", language="language"),
             vectors=_vectors(),
             most=100_000,
             indexes=of_document,

@@ -16,7 +16,8 @@ from itertools import zip_longest
 from agentic_backend.application import Application, Found, User
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding.embedders import Embedders
-from agentic_backend.applications.retrieval.fusion import Fused, fuse
+from agentic_backend.applications.retrieval.fusion import Fused, fuse, seated
+from agentic_backend.applications.retrieval.graph.hops import by_hops
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import WAY_SECONDS
@@ -31,6 +32,9 @@ _DEPTHS = (40, 200, 200)
 _MOST_WITHIN = 100
 # What words weigh beside vectors, by the languages of question and document: bench/RAG.md, "Fusion".
 _SAME, _UNKNOWN, _FOREIGN = 1.0, 0.3, 0.001
+# That chunks share entities says little of how well they answer: the graph adds what the other ways have not found,
+# behind that, and its best stands among the first eight, which a model is given.
+_ADDED, SEAT = 0.5, 8
 WAY_S = 10.0
 """How long a way may take."""
 
@@ -109,6 +113,7 @@ class Retriever:
                 ("vectors", partial(self._by_vectors, user, query, collections, depth, embedder))
                 for embedder in self.embedders_of(collections)
             ),
+            ("graph", lambda: self._by_graph(query, collections, depth)),
         ]
         asked = [(name, way) for name, way in ways if not chosen.ways or name in chosen.ways]
         ended = await asyncio.gather(*(_done(name, way) for name, way in asked))
@@ -123,12 +128,16 @@ class Retriever:
             hits.update((_key_of(hit), hit) for hit in found)
         by_language = weights_of(language, hits, rankings)
         fused = fuse(rankings, lambda way, key: by_language(way, key) * chosen.weights.get(way, 1.0))
+        if chosen.weights.get("graph", 1.0) > 0:
+            fused = seated(fused, rankings.get("graph", ()), SEAT)
         passages = await self._readable(user, [(one, hits[one.item].record.value) for one in fused], collections)
         return Retrieved(passages, told, language, len(fused))
 
-    async def _by_words(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:
+    async def _by_words(
+        self, query: str, collections: Sequence[StoredCollection], depth: int, since: float | None = None
+    ) -> list[Hit]:
         async def at(place: Place, within: Sequence[str]) -> Sequence[Hit]:
-            return await Shelf(self._application, place).chunks.search(query, within=within, limit=depth)
+            return await Shelf(self._application, place).chunks.search(query, within=within, limit=depth, since=since)
 
         return await _over(collections, at, lambda index: True, depth)
 
@@ -137,6 +146,12 @@ class Retriever:
         of = {self._embedders.of(each.value) for each in collections}
         of.update(index.partition(" ")[2] for each in collections for index in each.value.indexes)
         return sorted(each for each in of if each and self._embedders.model_of(each) is not None)
+
+    async def _by_graph(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:
+        # Of which few are added to what others find, so few are read. Its searches look for changes once, with those
+        # by words.
+        began = time.monotonic()
+        return await by_hops(query, lambda keys: self._by_words(" ".join(keys), collections, depth // 8, began))
 
     async def _by_vectors(
         self, user: User, query: str, collections: Sequence[StoredCollection], depth: int, embedder: str
@@ -170,10 +185,15 @@ class Retriever:
 def weights_of(
     language: str | None, hits: Mapping[_Key, Hit], rankings: Mapping[str, Sequence[_Key]]
 ) -> Callable[[str, _Key], float]:
-    """How much each way counts for a chunk: beside vectors, words of another language say next to nothing of it."""
+    """How much each way counts for a chunk: beside vectors, words of another language say next to nothing of it; the
+    graph says nothing of what another way has found.
+    """
     has_vectors = bool(rankings.get("vectors"))
+    others = {key for way, ranking in rankings.items() if way != "graph" for key in ranking}
 
     def weight(way: str, key: _Key) -> float:
+        if way == "graph":
+            return 0.0 if key in others else _ADDED
         spoken = hits[key].record.value.language
         if way != "words" or not has_vectors:
             return 1.0

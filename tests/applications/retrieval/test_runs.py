@@ -142,7 +142,7 @@ async def test_a_query_is_answered_with_its_passages_and_without_a_session(ann: 
     assert view["answer"]["text"] == TRUE and view["answer"]["tokens_used"] == len(TRUE) // 4 + 1
     events = await ann.events(view)
     assert [*events] == ["retrieval", "fusion", "context", "generation", "judge", "run_ended"]
-    assert [*events["retrieval"]["ways"]] == ["words"] and events["fusion"]["found"] > 0
+    assert [*events["retrieval"]["ways"]] == ["words", "graph"] and events["fusion"]["found"] > 0
     assert events["context"]["passages"][0]["name"] == "flood.md" and events["judge"]["score"] > 0.5
     assert events["run_ended"]["answer"]["text"] == TRUE
     # Alone: nothing of a session is left, nor in the prompt, whatever chat profile is named.

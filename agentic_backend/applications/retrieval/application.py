@@ -42,7 +42,7 @@ from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersF
 from agentic_backend.applications.retrieval.chunking.chunks import chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
-from agentic_backend.applications.retrieval.embedding.embedders import Embedders
+from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.ingestion import Ingestion
 from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
@@ -113,7 +113,7 @@ class Retrieval(Application):
         model = None if declared is None else declared.model
         self.library = Library(self)
         self.documents = Documents(self)
-        self.embedders = Embedders(self, model)
+        self.embedders = ChosenEmbedders(self, model)
         self.retriever = Retriever(self, self.library, self.documents, self.embedders)
         self.ingestion = Ingestion(self, self.library, self.documents, self.embedders, self.settings.graph_model)
         self.turns = Turns(self, self.library, self.documents)

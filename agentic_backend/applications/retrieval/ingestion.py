@@ -22,7 +22,7 @@ from agentic_backend.application import (
 )
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
-from agentic_backend.applications.retrieval.embedding.embedders import Embedders
+from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import READ, WAITING
 from agentic_backend.applications.retrieval.reading import NOT_EMBEDDED, CollectionGone, DocumentReading, NotEmbedded
@@ -87,7 +87,7 @@ class Ingestion:
         application: Application,
         library: Library,
         documents: Documents,
-        embedders: Embedders,
+        embedders: ChosenEmbedders,
         graph_model: str | None,
     ) -> None:
         """`graph_model` is the model that says what documents mention; None has noun phrases say it."""

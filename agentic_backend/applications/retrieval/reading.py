@@ -21,7 +21,7 @@ from agentic_backend.application import (
 )
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER, Chunk, chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument, owner_of
-from agentic_backend.applications.retrieval.embedding.embedders import Embedders
+from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.graph.mentions import (
     ASKED_AT_ONCE,
     Mentioned,
@@ -60,7 +60,7 @@ class DocumentReading:
         application: Application,
         library: Library,
         documents: Documents,
-        embedders: Embedders,
+        embedders: ChosenEmbedders,
         graph_model: str | None,
     ) -> None:
         """`graph_model` is the model that says what chunks mention; None has noun phrases say it."""

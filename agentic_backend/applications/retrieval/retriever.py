@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 from agentic_backend.application import Application, Found, User
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
-from agentic_backend.applications.retrieval.embedding.embedders import Embedders
+from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.fusion import Fused, fuse, seated
 from agentic_backend.applications.retrieval.graph.hops import by_hops
 from agentic_backend.applications.retrieval.languages import language_of
@@ -75,7 +75,9 @@ class Chosen:
 
 
 class Retriever:
-    def __init__(self, application: Application, library: Library, documents: Documents, embedders: Embedders) -> None:
+    def __init__(
+        self, application: Application, library: Library, documents: Documents, embedders: ChosenEmbedders
+    ) -> None:
         self._application = application
         self._library = library
         self._documents = documents

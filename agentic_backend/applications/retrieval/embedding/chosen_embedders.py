@@ -1,4 +1,4 @@
-"""Embedders: what embeds the documents of a collection: the built-in model, or one of the settings, of a provider.
+"""ChosenEmbedders: what embeds the documents of a collection: the built-in model, or a provider's of the settings.
 
 Rows name what has embedded them with its version, so that those of another one are found out.
 """
@@ -32,7 +32,7 @@ class Estimate:
         return {"model": self.model, "documents": self.documents, "tokens": self.tokens, "cost": cost}
 
 
-class Embedders:
+class ChosenEmbedders:
     def __init__(self, application: Application, built_in: str | None) -> None:
         """`built_in` is the model beside the server; None if there is none."""
         self._application = application

@@ -168,7 +168,10 @@ class DocumentReading:
         try:
             for first in range(0, len(texts), ASKED_AT_ONCE):
                 last = first + ASKED_AT_ONCE
-                mentioned[first:last] = await by_model(ask, texts[first:last]) or mentioned[first:last]
+                given = [await self._reviewed(document, text) for text in texts[first:last]]
+                mentioned[first:last] = await by_model(ask, given) or mentioned[first:last]
+        except RecordConflict:
+            raise
         except AgenticError as error:
             # Of the rest it isn't asked: what keeps it from answering may take its time for each.
             log.warning("entities not found by model", extra={"model": self._graph_model, "code": error.code})
@@ -190,6 +193,8 @@ class DocumentReading:
                 embedded = await self._application.embed(given, user=owner_of(document), model=model)
                 made = iter(embedded.vectors)
                 vectors += [next(made) if text.strip() else None for text in texts]
+        except RecordConflict:
+            raise
         except AgenticError as error:
             raise NotEmbedded(error) from None
         return vectors

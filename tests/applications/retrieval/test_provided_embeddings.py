@@ -12,7 +12,7 @@ import yaml
 from support.censoring_module import NAME, modules_file
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, collection, found, put, serving, settled
 from support.providers.model_server import ModelServer, model_server
-from support.rest_client import error_of, plain_http
+from support.rest_client import error_of, plain_http, rest
 from support.running_server import FAST, running_server
 
 from agentic_backend.application import BudgetExceeded, User, Worker, WorkerEmbedder
@@ -80,6 +80,12 @@ async def until_embedded(client: httpx.AsyncClient, collection_id: str) -> None:
             await asyncio.sleep(0.02)
 
 
+async def embedding_calls(client: httpx.AsyncClient) -> int:
+    """How many the user has paid for."""
+    sums = (await client.get("/usage", params={"by": "purpose", "start": "2026-01-01"})).json()["sums"]
+    return sum(row["calls"] for row in sums if row["keys"]["purpose"] == "embedding")
+
+
 async def indexes_of(opened: OpenedApplication[Any], collection_id: str) -> set[str]:
     stored = await opened.application.records_of(OF_USERS.collections).of_user("ann").get(collection_id)
     return {index.partition(" ")[2] for index in stored.value.indexes}
@@ -119,6 +125,9 @@ async def test_a_provider_is_sent_what_modules_leave_and_nothing_before_its_pric
         await until_embedded(ann, terms)
         sent = "".join(text for body in provider.embedded for text in body["input"])
         assert "28 days" in sent and "[name]" in sent and NAME not in sent
+        async with rest(server, "dev:ann") as client, asyncio.timeout(10):
+            while await embedding_calls(client) != len(provider.embedded):
+                await asyncio.sleep(0.02)
         # What is stored is the document as it is.
         assert any(NAME in each["text"] for each in await found(ann, terms, "groundwater"))
 
@@ -227,13 +236,29 @@ async def test_what_a_budget_does_not_allow_is_found_by_words_and_embedded_later
             assert told["leave.md"]["is_embedded"] and not told["flood.md"]["is_embedded"]
             assert (await found(ann, terms, "groundwater"))[0]["name"] == "flood.md"
             assert elsewhere.asked == []
-        await opened.application.find_work()
         monkeypatch.setattr(ingestion, "_LEFT_FOR", timedelta(0))
         await opened.application.find_work()
         async with asyncio.timeout(30):
             while await indexes_of(opened, terms) - {""} != {"default:words-1"}:
                 await asyncio.sleep(0.02)
         assert [each["reason"] for each in (await settled(ann, terms)).values()] == [None, None]
+
+
+async def test_where_no_module_can_look_at_texts_as_in_commands_documents_wait_for_a_server() -> None:
+    elsewhere = Elsewhere()
+    async with open_application(Retrieval, BY_WORDS, embeddings=elsewhere) as opened, opened.client("ann") as ann:
+        made = await approved(ann, "POST", "/collections", {"title": "Terms", "embedding": "default"})
+        services = opened.application.services
+        assert services is not None
+        reviews, services._reviews = services._reviews, None
+        await put(ann, made["id"], "leave.md", LEAVE.encode())
+        # Its turn is behind that one.
+        await collection(ann, "Other", flood=FLOOD)
+        [leave] = (await ann.get(f"/collections/{made['id']}/documents")).json()["documents"]
+        assert leave["state"] == "waiting" and elsewhere.documents == []
+        services._reviews = reviews
+        await opened.application.find_work()
+        await until_embedded(ann, made["id"])
 
 
 async def test_another_version_of_a_model_embeds_anew(tmp_path: Path) -> None:

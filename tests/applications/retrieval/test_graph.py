@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -173,3 +174,21 @@ async def test_where_the_model_says_nothing_noun_phrases_do(
         async with opened.client("ann") as client:
             await collection(client, "Staff", desk=DESK)
             assert await entities(opened) == [key_of("Maria Kowalski")]
+
+
+async def test_a_model_is_given_what_modules_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    async def ask_model(system: str, text: str, **more: Any) -> str:
+        given.append(text)
+        return "[]"
+
+    async def review(text: str, **more: Any) -> SimpleNamespace:
+        return SimpleNamespace(text=text.replace("Kowalski", "[name]"))
+
+    async with open_application(Retrieval, {**BY_WORDS, "graph_model": "clever"}) as opened:
+        monkeypatch.setattr(opened.application, "ask_model", ask_model)
+        monkeypatch.setattr(opened.application, "review", review)
+        async with opened.client("ann") as client:
+            await collection(client, "Staff", desk=DESK)
+    assert "[name]" in given[0] and "Kowalski" not in given[0]

@@ -150,10 +150,23 @@ class Retriever:
         return sorted(each for each in of if each and self._embedders.model_of(each) is not None)
 
     async def _by_graph(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:
-        # Of which few are added to what others find, so few are read. Its searches look for changes once, with those
-        # by words.
+        # Its searches look for changes once, with the one by words.
         began = time.monotonic()
-        return await by_hops(query, lambda keys: self._by_words(" ".join(keys), collections, depth // 8, began))
+
+        async def search(keys: Sequence[str]) -> Sequence[Hit]:
+            # Few, as they only add to what the others find.
+            return await self._by_words(" ".join(keys), collections, depth // 8, began)
+
+        return await by_hops(query, search, self._there)
+
+    async def _there(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        documents = await self._documents.several({(Place.of(hit.record), hit.record.value.document) for hit in hits})
+        return [
+            hit
+            for hit in hits
+            if (document := documents.get((Place.of(hit.record), hit.record.value.document))) is not None
+            and is_there(document, hit.record.value.edition)
+        ]
 
     async def _by_vectors(
         self, user: User, query: str, collections: Sequence[StoredCollection], depth: int, embedder: str

@@ -47,8 +47,8 @@ async def collection(client: httpx.AsyncClient, title: str, shared_with: str | N
 async def put(client: httpx.AsyncClient, collection_id: str, name: str, content: bytes) -> dict[str, Any]:
     answer = await client.post(f"/collections/{collection_id}/documents", files={"file": (name, content)})
     assert answer.status_code == 202, answer.text
-    put: dict[str, Any] = answer.json()
-    return put
+    [put] = answer.json()["documents"]
+    return dict(put)
 
 
 async def settled(client: httpx.AsyncClient, collection_id: str) -> dict[str, dict[str, Any]]:

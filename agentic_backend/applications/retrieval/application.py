@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import sys
 from base64 import b64encode
@@ -26,6 +25,7 @@ from agentic_backend.application import (
     Hook,
     Kind,
     LimitReached,
+    MessageTooLarge,
     NotFound,
     Panel,
     Point,
@@ -44,6 +44,7 @@ from agentic_backend.applications.retrieval.documents import Documents, StoredDo
 from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.ingestion import Ingestion
+from agentic_backend.applications.retrieval.intake import MOST_FILE_BYTES, Intake, Outcome, name_of, shown_name
 from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached
@@ -62,6 +63,7 @@ from agentic_backend.applications.retrieval.views import (
     DocumentPage,
     DocumentText,
     DocumentView,
+    LeftOut,
     Named,
     NewCollection,
     OfSession,
@@ -69,6 +71,7 @@ from agentic_backend.applications.retrieval.views import (
     PageImage,
     Passages,
     PassageView,
+    PutDocuments,
     Sought,
     Span,
     SpanPlace,
@@ -79,11 +82,9 @@ from agentic_backend.applications.retrieval.views import (
 )
 
 _EMBEDDER = "embedder"
-_LONGEST_NAME, _LONGEST_PREVIEW = 500, 20_000
+_LONGEST_PREVIEW = 20_000
 """In characters."""
 _PAGE = re.compile(r"[1-9][0-9]{0,5}")
-_LARGEST_FILE = 64 << 20
-"""In bytes: of what is read."""
 
 
 class Retrieval(Application):
@@ -116,6 +117,7 @@ class Retrieval(Application):
         self.embedders = ChosenEmbedders(self, model)
         self.retriever = Retriever(self, self.library, self.documents, self.embedders)
         self.ingestion = Ingestion(self, self.library, self.documents, self.embedders, self.settings.graph_model)
+        self.intake = Intake(self.documents, self.ingestion)
         self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
         self._runs = RunsDoor(self, settings)
@@ -169,7 +171,7 @@ class Retrieval(Application):
                 f"{one}/documents",
                 self.put_document,
                 status=202,
-                errors=[NotFound, LimitReached, RecordConflict],
+                errors=[NotFound, BadFrame, MessageTooLarge, LimitReached, RecordConflict],
                 timeout_s=300,
             ),
             Call("GET", f"{one}/documents", self.list_documents, errors=[NotFound]),
@@ -266,14 +268,19 @@ class Retrieval(Application):
         await self.library.remove(own)
         self.ingestion.add_removed(own)
 
-    async def put_document(self, user: User, collection: str, upload: Upload, query: Named) -> DocumentView:
-        """Put a file into a collection, in the place of one with this name. It is read and embedded afterwards."""
+    async def put_document(self, user: User, collection: str, upload: Upload, query: Named) -> PutDocuments:
+        """Put a file into a collection, in the place of one with this name. It is read and embedded afterwards.
+
+        Of an archive (`.zip`, `.tar`, `.tar.gz`, `.tgz`) each file becomes a document, in the place of those that came
+        of the archive before.
+        """
         own = await self.library.own(user, collection)
-        name = _name_of(query.name or upload.name)
-        stored, is_new = await self.documents.put(own, name, upload.file)
-        if is_new:
-            self.ingestion.add(stored)
-        return document_view(stored)
+        outcomes = await self.intake.put(own, query.name or upload.name, upload.file)
+        return PutDocuments(
+            documents=[document_view(each.document) for each in outcomes if each.document is not None],
+            left_out=[LeftOut(name=each.name, reason=each.reason) for each in outcomes if each.reason is not None],
+            removed=[each.name for each in outcomes if each.is_removed],
+        )
 
     async def list_documents(self, user: User, collection: str, query: Page) -> DocumentPage:
         """A page of a collection's documents."""
@@ -289,8 +296,7 @@ class Retrieval(Application):
     async def remove_document(self, user: User, collection: str, document: str) -> None:
         """Remove a document: from now on nothing of it is found."""
         found = await self._document(await self.library.own(user, collection), document)
-        await self.documents.remove(found)
-        self.ingestion.add_removed(found)
+        await self.intake.remove(found)
 
     async def get_text(self, user: User, collection: str, document: str, query: Span) -> DocumentText:
         """A piece of what was read of a document, of up to 100,000 characters."""
@@ -447,7 +453,8 @@ class Retrieval(Application):
         if into.value.embedding != model:
             into = await self.library.change(into, collection, into.value.shared_with, model)
         for number, (name, path) in enumerate(files, start=1):
-            print(f"{number}/{len(files)} {await self._put_file(into, name, path)}")
+            for told in await self._put_file(into, name, path):
+                print(f"{number}/{len(files)} {told}")
         await self.ingestion.find_work()
 
     async def _confirm(
@@ -472,10 +479,10 @@ class Retrieval(Application):
     async def _size_of(self, collection: StoredCollection | None, name: str, path: Path) -> int | None:
         """The bytes of text that are embedded of a file; None of one that is there already, or can't be read."""
         try:
-            if path.stat().st_size > _LARGEST_FILE:
+            if path.stat().st_size > MOST_FILE_BYTES:
                 return None
             with path.open("rb") as file:
-                if collection is not None and await self.documents.has(collection, _name_of(name), file):
+                if collection is not None and await self.documents.has(collection, name_of(name), file):
                     return None
                 file.seek(0)
                 read = await self.read_document(name, file)
@@ -484,21 +491,15 @@ class Retrieval(Application):
         chunks = await asyncio.to_thread(chunks_of, read)
         return sum(len(chunk.text.encode(errors="replace")) for chunk in chunks)
 
-    async def _put_file(self, into: StoredCollection, name: str, path: Path) -> str:
+    async def _put_file(self, into: StoredCollection, name: str, path: Path) -> list[str]:
         """Put one file of a folder; what came of it. Raises LimitReached and StoreUnavailable."""
         try:
-            called = _name_of(name)
             with path.open("rb") as file:
-                if os.fstat(file.fileno()).st_size > _LARGEST_FILE:
-                    return f"left out, as it is too large: {called}"
-                _, is_new = await self.documents.put(into, called, file)
-        except BadFrame:
-            return f"left out, as its path is too long: {_printable(name)[:_LONGEST_NAME]}"
-        except RecordConflict:
-            return f"left out, as somebody else puts it: {called}"
+                return [_told(each) for each in await self.intake.put(into, name, file)]
+        except (BadFrame, MessageTooLarge, RecordConflict) as error:
+            return [f"left out {shown_name(name)}: {error.content}"]
         except OSError as error:
-            return f"left out, as it can't be read ({error.strerror}): {_printable(name)}"
-        return f"{'put' if is_new else 'there'} {called}"
+            return [f"left out {shown_name(name)}, as it can't be read ({error.strerror})"]
 
     def _collections(self, user: User, found: Sequence[StoredCollection]) -> Collections:
         return Collections(
@@ -539,22 +540,10 @@ def _require_member(user: User, group: str | None) -> None:
         raise Forbidden("A collection is shared with a group that you are in.")
 
 
-def _name_of(name: str) -> str:
-    """The name of a document: a path without `..`, as the file's sender has it, in which people see each character.
-
-    Raises BadFrame.
-    """
-    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
-    if not parts or ".." in parts:
-        raise BadFrame("name: expected the path of a file below the collection")
-    path = _printable("/".join(parts))
-    if len(path) > _LONGEST_NAME:
-        raise BadFrame(f"name: expected at most {_LONGEST_NAME} characters")
-    return path
-
-
-def _printable(name: str) -> str:
-    return "".join(letter if letter.isprintable() else "_" for letter in name)
+def _told(outcome: Outcome) -> str:
+    if outcome.reason is not None:
+        return f"left out {outcome.name}: {outcome.reason}"
+    return f"{'removed' if outcome.is_removed else 'put' if outcome.is_new else 'there'} {outcome.name}"
 
 
 def _agreed() -> bool:

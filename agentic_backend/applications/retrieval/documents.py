@@ -43,16 +43,21 @@ class Documents:
     def __init__(self, application: Application) -> None:
         self._application = application
 
-    async def put(self, collection: StoredCollection, name: str, file: BinaryIO) -> tuple[StoredDocument, bool]:
+    async def put(
+        self, collection: StoredCollection, name: str, file: BinaryIO, source: str | None = None
+    ) -> tuple[StoredDocument, bool]:
         """Put a file into the collection, in the place of one with this name; whether its content is a new one.
 
-        Nothing is done for one that is there already. Raises LimitReached, and RecordConflict if somebody else puts it.
+        Nothing is done for one that is there already. `source` is the folder that it is from. Raises LimitReached, and
+        RecordConflict if somebody else puts it.
         """
         shelf = self._at(Place.of(collection))
         size, digest = await asyncio.to_thread(_measured, file)
         key = key_of(collection.key, name)
         before = await shelf.documents.get(key)
         if before is not None and _is_of(before, digest):
+            if source not in (None, before.value.source) and before.value.state == "ready":
+                before = await self.change(before, source=source)
             return before, False
         edition = _first_edition() if before is None else before.value.next_edition + 1
         receiving = SourceFile(
@@ -63,6 +68,7 @@ class Documents:
             state="receiving",
             edition=0,
             next_edition=edition,
+            source=source,
         )
         if before is None:
             stored = await shelf.documents.add(receiving, key)
@@ -71,7 +77,8 @@ class Documents:
             stored = await shelf.documents.change(before, receiving)
         else:
             kept = before.value.model_copy(update={"sha256": digest, "size": size, "state": "receiving"})
-            stored = await shelf.documents.change(before, kept.model_copy(update={"next_edition": edition}))
+            of_source = kept.model_copy(update={"next_edition": edition, "source": source})
+            stored = await shelf.documents.change(before, of_source)
         try:
             await self._write_pieces(shelf.contents, key, edition, file)
             return await self.change(stored, state="waiting", content_edition=edition), True
@@ -127,16 +134,16 @@ class Documents:
         own = self._at(Place.of(collection)).documents
         return await own.find("of_collection", collection.key, limit=limit, cursor=cursor)
 
-    async def all_of(self, collection: StoredCollection) -> AsyncIterator[StoredDocument]:
-        """The collection's documents."""
-        own = self._at(Place.of(collection)).documents
-        async for each in own.each("of_collection", collection.key):
-            yield each
+    async def each_of(self, collection: StoredCollection) -> AsyncIterator[StoredDocument]:
+        """The collection's documents, but for those that go."""
+        async for each in self._at(Place.of(collection)).documents.each("of_collection", collection.key):
+            if each.value.state != "removing":
+                yield each
 
     async def sizes(self, collection: StoredCollection) -> list[int]:
         """The bytes of text of each document, as far as they are known; else those of its file."""
-        values = [each.value async for each in self.all_of(collection)]
-        return [value.embedded_bytes or value.size for value in values if value.state not in ("removing", "failed")]
+        values = [each.value async for each in self.each_of(collection)]
+        return [value.embedded_bytes or value.size for value in values if value.state != "failed"]
 
     async def are_embedded_by(self, collection: StoredCollection, embedder: str) -> bool:
         """Whether this model has embedded any of the collection's documents as they are found."""

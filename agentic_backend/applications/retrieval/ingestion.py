@@ -243,7 +243,7 @@ class Ingestion:
         if collection is None or collection.value.removing:
             return
         is_left, lately = False, datetime.now(UTC) - _LEFT_FOR
-        async for each in self._documents.all_of(collection):
+        async for each in self._documents.each_of(collection):
             if each.value.state not in ("replacing", "ready") or not self._is_outdated(each, collection):
                 continue
             if each.value.reason is not None and each.updated_at > lately:

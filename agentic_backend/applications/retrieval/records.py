@@ -50,6 +50,8 @@ class SourceFile(Record):
     """What its content is stored in: that of the upload."""
     attachment: str | None = None
     """The attachment that it is, whose content is stored with it; None if it was put here."""
+    source: str | None = None
+    """The folder that it is from, which may remove it; None if it was put by hand."""
     reason: str | None = None
     """Why it could not be read, or embedded, in words for people."""
     kind: str | None = None

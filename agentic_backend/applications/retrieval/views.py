@@ -70,6 +70,21 @@ class DocumentView(Value):
     is_embedded: bool
 
 
+class LeftOut(Value):
+    """A file of an archive that was left out, and why."""
+
+    name: str
+    reason: str
+
+
+class PutDocuments(Value):
+    """What became of a file: its document, or those of an archive, and the names of documents that it has removed."""
+
+    documents: list[DocumentView]
+    left_out: list[LeftOut]
+    removed: list[str]
+
+
 class DocumentPage(Value):
     """Documents, and the cursor of the next page."""
 

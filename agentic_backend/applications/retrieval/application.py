@@ -3,11 +3,9 @@
 import asyncio
 import json
 import re
-import sys
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from langchain.agents.middleware import AgentMiddleware
@@ -39,12 +37,12 @@ from agentic_backend.application import (
     WorkerEmbedder,
 )
 from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersFromDocuments, DocumentTuning
-from agentic_backend.applications.retrieval.chunking.chunks import chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
+from agentic_backend.applications.retrieval.folder_commands import FolderCommands
 from agentic_backend.applications.retrieval.ingestion import Ingestion
-from agentic_backend.applications.retrieval.intake import MOST_FILE_BYTES, Intake, Outcome, name_of, shown_name
+from agentic_backend.applications.retrieval.intake import Intake
 from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached
@@ -118,6 +116,7 @@ class Retrieval(Application):
         self.retriever = Retriever(self, self.library, self.documents, self.embedders)
         self.ingestion = Ingestion(self, self.library, self.documents, self.embedders, self.settings.graph_model)
         self.intake = Intake(self.documents, self.ingestion)
+        self.folders = FolderCommands(self)
         self.turns = Turns(self, self.library, self.documents)
         self._answers = AnswersFromDocuments(self)
         self._runs = RunsDoor(self, settings)
@@ -151,7 +150,7 @@ class Retrieval(Application):
         return [Chore(self.find_work, every_s=60)]
 
     def commands(self) -> Sequence[Command]:
-        return [Command(self.ingest)]
+        return [Command(self.folders.ingest), Command(self.folders.watch)]
 
     def calls(self) -> Sequence[Call]:
         one = "/collections/{collection}"
@@ -432,75 +431,6 @@ class Retrieval(Application):
             readable = [each for each in readable if {each.key, each.value.title} & set(named)]
         return list({each.key: each for each in (*readable, *attached)}.values())
 
-    async def ingest(
-        self, directory: Path, *, collection: str, user: str, embedding: str | None = None, yes: bool = False
-    ) -> None:
-        """Put the files of a folder into a user's collection, which is made if there is none with this title.
-
-        What is there already is left; it goes on where it stopped. Links that lead out of the folder are left out, and
-        so is what can't be opened, or is too large to be read. With --embedding the collection's documents are embedded
-        by this model of the settings. What that takes is told, and asked about unless --yes is given; where the
-        collection has such a model already, too.
-        """
-        person = User(user, user)
-        own = [each for each in await self.library.readable(person) if each.value.title == collection]
-        before = own[0] if own else None
-        files = await asyncio.to_thread(lambda: list(_files_in(directory)))
-        model = embedding or (None if before is None else before.value.embedding)
-        if model is not None:
-            await self._confirm(before, model, files, yes=yes)
-        into = before or await self.library.add(person, collection, None, model)
-        if into.value.embedding != model:
-            into = await self.library.change(into, collection, into.value.shared_with, model)
-        for number, (name, path) in enumerate(files, start=1):
-            for told in await self._put_file(into, name, path):
-                print(f"{number}/{len(files)} {told}")
-        await self.ingestion.find_work()
-
-    async def _confirm(
-        self, collection: StoredCollection | None, model: str, files: Sequence[tuple[str, Path]], *, yes: bool
-    ) -> None:
-        """Tell what it takes to embed these files, and what is there already if that is embedded anew; ask about it.
-
-        Raises SystemExit if the answer is no, and BadFrame if there is no such model.
-        """
-        self.embedders.require(model)
-        is_other = collection is not None and collection.value.embedding != model
-        sizes = await self.documents.sizes(collection) if collection is not None and is_other else []
-        for number, (name, path) in enumerate(files, start=1):
-            print(f"{number}/{len(files)} read for the estimate")
-            if (size := await self._size_of(collection, name, path)) is not None:
-                sizes.append(size)
-        told = (await self.embedders.estimate(model, sizes)).told
-        print(f"To be sent to the embedding model '{model}':", ", ".join(f"{key} {told[key]}" for key in told))
-        if not yes and not await asyncio.to_thread(_agreed):
-            sys.exit(1)
-
-    async def _size_of(self, collection: StoredCollection | None, name: str, path: Path) -> int | None:
-        """The bytes of text that are embedded of a file; None of one that is there already, or can't be read."""
-        try:
-            if path.stat().st_size > MOST_FILE_BYTES:
-                return None
-            with path.open("rb") as file:
-                if collection is not None and await self.documents.has(collection, name_of(name), file):
-                    return None
-                file.seek(0)
-                read = await self.read_document(name, file)
-        except (OSError, DocumentUnreadable, BadFrame):
-            return None
-        chunks = await asyncio.to_thread(chunks_of, read)
-        return sum(len(chunk.text.encode(errors="replace")) for chunk in chunks)
-
-    async def _put_file(self, into: StoredCollection, name: str, path: Path) -> list[str]:
-        """Put one file of a folder; what came of it. Raises LimitReached and StoreUnavailable."""
-        try:
-            with path.open("rb") as file:
-                return [_told(each) for each in await self.intake.put(into, name, file)]
-        except (BadFrame, MessageTooLarge, RecordConflict) as error:
-            return [f"left out {shown_name(name)}: {error.content}"]
-        except OSError as error:
-            return [f"left out {shown_name(name)}, as it can't be read ({error.strerror})"]
-
     def _collections(self, user: User, found: Sequence[StoredCollection]) -> Collections:
         return Collections(
             collections=[collection_view(user, each) for each in found],
@@ -538,25 +468,3 @@ class Retrieval(Application):
 def _require_member(user: User, group: str | None) -> None:
     if group is not None and group not in user.groups:
         raise Forbidden("A collection is shared with a group that you are in.")
-
-
-def _told(outcome: Outcome) -> str:
-    if outcome.reason is not None:
-        return f"left out {outcome.name}: {outcome.reason}"
-    return f"{'removed' if outcome.is_removed else 'put' if outcome.is_new else 'there'} {outcome.name}"
-
-
-def _agreed() -> bool:
-    """What whoever runs the command says; no where there is nobody."""
-    try:
-        return input("Go on? [y/N] ").strip().casefold() in ("y", "yes")
-    except EOFError:
-        return False
-
-
-def _files_in(directory: Path) -> Iterable[tuple[str, Path]]:
-    """The files below a folder, with their paths within it."""
-    root = directory.resolve(strict=True)
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and path.resolve().is_relative_to(root):
-            yield path.relative_to(root).as_posix(), path

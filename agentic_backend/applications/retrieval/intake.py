@@ -28,6 +28,8 @@ class Outcome:
     """Whether it has another content than what was there."""
     reason: str | None = None
     """Why it was left out."""
+    has_failed: bool = False
+    """Whether it was to be put, and could not be."""
     is_removed: bool = False
 
 

@@ -16,9 +16,10 @@ from pytest import CaptureFixture
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, found, put, settled
 from support.server_process import command
 
-from agentic_backend.application import StoreUnavailable
-from agentic_backend.applications.retrieval import application
+from agentic_backend.application import StoreUnavailable, User
+from agentic_backend.applications.retrieval import folder_commands
 from agentic_backend.applications.retrieval.application import Retrieval
+from agentic_backend.applications.retrieval.folders import Folder
 from agentic_backend.testing import OpenedApplication, open_application
 
 TERMS = {"collection": "Terms", "user": "ann"}
@@ -123,16 +124,17 @@ async def test_no_link_leads_out_of_a_folder(folder: Path, tmp_path: Path) -> No
         await opened.application.folders.ingest(folder, **TERMS)
         assert {*(await settled(client, await terms_of(client)))} == {"flood.md", "leave.md", "b.md"}
         # It becomes a link after it was looked at.
-        watched = await opened.application._folder(folder, **TERMS)
+        into = await opened.application.library.own(User("ann", "ann"), await terms_of(client))
+        watched = Folder(opened.application.intake, opened.application.documents, folder)
         await watched.look()
         (folder / "flood.md").unlink()
         (folder / "flood.md").symlink_to("../secret.md")
-        [outcome] = await watched.put("flood.md")
+        [outcome] = await watched.put(into, "flood.md")
         assert outcome.has_failed
 
 
 async def test_a_folder_is_watched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "_LOOK_S", 0.05)
+    monkeypatch.setattr(folder_commands, "_LOOK_S", 0.05)
     async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
         await opened.application.folders.ingest(folder, **TERMS)
         terms = await terms_of(client)
@@ -152,7 +154,7 @@ async def test_a_folder_is_watched(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_what_came_of_an_archive_goes_with_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "_LOOK_S", 0.05)
+    monkeypatch.setattr(folder_commands, "_LOOK_S", 0.05)
     with zipfile.ZipFile(folder / "terms.zip", "w") as archive:
         archive.writestr("in/flood.md", FLOOD)
     async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
@@ -166,8 +168,8 @@ async def test_what_came_of_an_archive_goes_with_it(folder: Path, monkeypatch: p
 async def test_watching_goes_on_after_the_store_or_the_folder_was_away(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(application, "_LOOK_S", 0.05)
-    monkeypatch.setattr(application, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(folder_commands, "_LOOK_S", 0.05)
+    monkeypatch.setattr(folder_commands, "_AGAIN_S", 0.05)
     async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
         await opened.application.folders.ingest(folder, **TERMS)
         write, is_away = opened.app.store.write_application_records, asyncio.Event()

@@ -291,10 +291,13 @@ async def test_a_folder_is_put_for_a_provider_only_if_whoever_puts_it_agrees(
             await opened.application.folders.ingest(tmp_path, **given)
         assert "documents 1, tokens 30, cost unknown" in capsys.readouterr().out
         assert (await ann.get("/collections")).json()["collections"] == []
-        await opened.application.folders.ingest(tmp_path, **given)
+        # One file can't be read.
+        with pytest.raises(SystemExit):
+            await opened.application.folders.ingest(tmp_path, **given)
         [folder] = (await ann.get("/collections")).json()["collections"]
         assert folder["embedding"] == "default"
         assert (await settled(ann, folder["id"]))["leave.md"]["is_embedded"]
         # What is there already is not told again, and nobody is asked.
-        await opened.application.folders.ingest(tmp_path, **given, yes=True)
+        with pytest.raises(SystemExit):
+            await opened.application.folders.ingest(tmp_path, **given, yes=True)
         assert "documents 0, tokens 0" in capsys.readouterr().out

@@ -54,31 +54,30 @@ class Documents:
         shelf = self._at(Place.of(collection))
         size, digest = await asyncio.to_thread(_measured, file)
         key = key_of(collection.key, name)
-        before = await shelf.documents.get(key)
-        if before is not None and _is_of(before, digest):
-            if source not in (None, before.value.source) and before.value.state == "ready":
-                before = await self.change(before, source=source)
-            return before, False
-        edition = _first_edition() if before is None else before.value.next_edition + 1
-        receiving = SourceFile(
-            collection=collection.key,
-            name=name,
-            sha256=digest,
-            size=size,
-            state="receiving",
-            edition=0,
-            next_edition=edition,
-            source=source,
-        )
-        if before is None:
-            stored = await shelf.documents.add(receiving, key)
-        elif before.value.state == "removing":
-            # Nothing of what it was is found again.
-            stored = await shelf.documents.change(before, receiving)
-        else:
-            kept = before.value.model_copy(update={"sha256": digest, "size": size, "state": "receiving"})
-            of_source = kept.model_copy(update={"next_edition": edition, "source": source})
-            stored = await shelf.documents.change(before, of_source)
+        for left in reversed(range(_TRIES)):
+            before = await shelf.documents.get(key)
+            if before is not None and _is_of(before, digest):
+                if source not in (None, before.value.source) and before.value.state == "ready":
+                    before = await self.change(before, source=source)
+                return before, False
+            edition = _first_edition() if before is None else before.value.next_edition + 1
+            new = SourceFile(
+                collection=collection.key,
+                name=name,
+                sha256=digest,
+                size=size,
+                state="receiving",
+                edition=0,
+                next_edition=edition,
+                source=source,
+            )
+            try:
+                stored = await _receiving(shelf.documents, key, before, new)
+                break
+            except RecordConflict:
+                # The ingestion goes on with what is there, at the same moment.
+                if not left:
+                    raise
         try:
             await self._write_pieces(shelf.contents, key, edition, file)
             return await self.change(stored, state="waiting", content_edition=edition), True
@@ -276,6 +275,20 @@ def owner_of(document: StoredDocument) -> User:
 def key_of(collection_id: str, name: str) -> str:
     """The key of the document with this name in the collection."""
     return f"{collection_id}.{sha256(name.encode(errors='replace')).hexdigest()[:32]}"
+
+
+async def _receiving(
+    documents: OwnRecords[SourceFile], key: str, before: StoredDocument | None, new: SourceFile
+) -> StoredDocument:
+    """The document as its content begins to come. Raises RecordConflict if it is no longer as it was before."""
+    if before is None:
+        return await documents.add(new, key)
+    if before.value.state == "removing":
+        # Nothing of what it was is found again.
+        return await documents.change(before, new)
+    # It is found as it was until the new content is whole.
+    kept = ("sha256", "size", "state", "next_edition", "source")
+    return await documents.change(before, before.value.model_copy(update={name: getattr(new, name) for name in kept}))
 
 
 def _is_of(document: StoredDocument, digest: str) -> bool:

@@ -224,3 +224,22 @@ async def test_calls_are_served_while_documents_are_looked_through(
     monkeypatch.setattr(ingestion.Ingestion, "find_outdated", never)
     async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
         assert (await client.get("/collections")).status_code == 200
+
+
+async def test_a_file_is_put_while_the_ingestion_goes_on_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        terms = await collection(client, "Terms", leave=LEAVE)
+        receiving, met = documents._receiving, 0
+
+        async def late(own: Any, key: str, before: Any, new: Any) -> Any:
+            nonlocal met
+            if met == 0:
+                await opened.application.documents.change(before, state="replacing")
+            met += 1
+            return await receiving(own, key, before, new)
+
+        monkeypatch.setattr(documents, "_receiving", late)
+        await put(client, terms, "leave.md", FLOOD.encode())
+        assert met == 2
+        await settled(client, terms)
+        assert await found(client, terms, "groundwater") and not await found(client, terms, "leave")

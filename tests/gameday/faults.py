@@ -34,6 +34,7 @@ BY_PROMTOOL_ALONE = {
     "RunningNearLimit": "It is load, and no fault.",
     "EventLoopLate": "It is load, and no fault.",
     "ChoresFail": "It looks back for half an hour.",
+    "IngestionStalled": "It looks back for half an hour.",
     "UsageLost": "It takes a store that is away for longer than a game day.",
 }
 """Alerts that no fault fires, with the reason."""

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 
 from agentic_backend.application import (
     AgenticError,
@@ -24,7 +25,7 @@ from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
-from agentic_backend.applications.retrieval.metrics import READ, WAITING
+from agentic_backend.applications.retrieval.metrics import READ, STALLED, WAITING
 from agentic_backend.applications.retrieval.reading import NOT_EMBEDDED, CollectionGone, DocumentReading, NotEmbedded
 from agentic_backend.applications.retrieval.records import Collection, DocumentState
 from agentic_backend.applications.retrieval.shelves import Place
@@ -37,7 +38,10 @@ _LONGEST_UPLOAD = timedelta(hours=1)
 _LEFT_FOR = timedelta(hours=1)
 """How long what could not be embedded is left before it is tried again."""
 _MOST_KNOWN = 1_000
-_MOST_WAITING = 100_000
+_MOST_WAITING, _MOST_OF_ONE = 100_000, 10_000
+"""Of all people, and of one; what is beyond that is found again."""
+_TOLD_FOR_S = 180.0
+"""How long what this instance has measured holds: another one may look for work instead."""
 _NOT_READ = "The document could not be read."
 
 
@@ -61,8 +65,9 @@ class _Turns:
         self._is_work = asyncio.Event()
 
     def add(self, job: _Job) -> None:
-        if self._count < _MOST_WAITING:
-            jobs = self._waiting.setdefault(job.place.user_id, OrderedDict())
+        jobs = self._waiting.get(job.place.user_id, OrderedDict())
+        if self._count < _MOST_WAITING and len(jobs) < _MOST_OF_ONE:
+            self._waiting[job.place.user_id] = jobs
             self._count += job not in jobs
             jobs[job] = None
         self._is_work.set()
@@ -101,6 +106,10 @@ class Ingestion:
         """How often documents have failed that are tried again."""
         self._not_embedded: dict[_Job, str] = {}
         """Documents that could not be embedded, and why, in words for people."""
+        self._seen: set[tuple[DocumentState, str]] = set()
+        """The documents that waited when work was last looked for."""
+        self._seen_at = self._moved_at = monotonic()
+        """When that was, and when something of what waited had been done."""
 
     def add(self, document: StoredDocument) -> None:
         """Let this document have its turn."""
@@ -130,12 +139,26 @@ class Ingestion:
                 with suppress(RecordConflict, SessionNotFound):
                     await self._documents.give_up(each)
         states: tuple[DocumentState, ...] = ("waiting", "replacing", "removing")
-        waiting = 0
+        count, waiting = 0, set[tuple[DocumentState, str]]()
         for state in states:
             async for each in self._documents.in_state(state):
                 self.add(each)
-                waiting += 1
-        self._application.measure(WAITING, waiting)
+                count += 1
+                if count <= _MOST_WAITING:
+                    waiting.add((state, each.key))
+        now = monotonic()
+        if not self._seen or not self._seen <= waiting:
+            self._moved_at = now
+        self._seen, self._seen_at = waiting, now
+        self._application.measure(WAITING, count)
+        self._application.measure(STALLED, now - self._moved_at)
+
+    async def _forget_measures(self) -> None:
+        while True:
+            await asyncio.sleep(_TOLD_FOR_S / 3)
+            if monotonic() - self._seen_at > _TOLD_FOR_S:
+                self._application.measure(WAITING, 0)
+                self._application.measure(STALLED, 0)
 
     async def catch_up(self) -> None:
         """Look for what a server that was killed has left, and one of another version, however long that takes."""
@@ -171,7 +194,7 @@ class Ingestion:
 
     async def run(self) -> None:
         """Do what waits, until this is cancelled. What goes does so while something that hangs is read."""
-        await asyncio.gather(self._run(self._to_read), self._run(self._to_remove))
+        await asyncio.gather(self._run(self._to_read), self._run(self._to_remove), self._forget_measures())
 
     async def _run(self, turns: _Turns) -> None:
         while True:

@@ -11,7 +11,7 @@ import pytest
 from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 
-from agentic_backend.application import RecordWrite, Worker, WorkerEmbedder
+from agentic_backend.application import Metric, RecordWrite, Worker, WorkerEmbedder
 from agentic_backend.applications.retrieval import documents, ingestion, reading
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.records import OF_USERS
@@ -243,3 +243,62 @@ async def test_a_file_is_put_while_the_ingestion_goes_on_with_the_one_before(mon
         assert met == 2
         await settled(client, terms)
         assert await found(client, terms, "groundwater") and not await found(client, terms, "leave")
+
+
+async def test_an_ingestion_that_stands_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        terms, measured = await collection(client, "Terms", leave=LEAVE), dict[str, float]()
+
+        def measure(metric: Metric, value: float = 1, /, **_: str) -> None:
+            measured[metric.name] = value
+
+        async def at(now_s: float) -> tuple[float, float]:
+            """How many wait, and for how long none of them was read, at this time."""
+            monkeypatch.setattr(ingestion, "monotonic", lambda: now_s)
+            await opened.application.find_work()
+            return measured["documents_waiting"], measured["ingestion_stalled_seconds"]
+
+        opened.application.measure = measure  # type: ignore[method-assign]
+        with monkeypatch.context() as standing:
+            standing.setattr(ingestion.Ingestion, "_add", lambda self, job: None)
+            for name in ("a.md", "b.md"):
+                await put(client, terms, name, FLOOD.encode())
+            assert (await at(1_000), await at(1_060)) == ((2, 0), (2, 60))
+            # More that waits is no progress.
+            await put(client, terms, "c.md", FLOOD.encode())
+            assert await at(1_120) == (3, 120)
+            document = (await client.get(f"/collections/{terms}/documents")).json()["documents"]
+            waiting = [each["id"] for each in document if each["state"] == "waiting"]
+            stored = await opened.application.documents.get(documents.Place("ann"), waiting[0])
+            assert stored is not None
+            await opened.application.documents.change(stored, state="ready")
+            assert (await at(1_180), await at(1_240)) == ((2, 0), (2, 60))
+        await opened.application.find_work()
+        await settled(client, terms)
+        assert await at(9_000) == (0, 0)
+
+
+async def test_what_was_measured_holds_no_longer_where_another_instance_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingestion, "_TOLD_FOR_S", 0.03)
+    measured = asyncio.Queue[tuple[str, float]]()
+    monkeypatch.setattr(
+        Retrieval, "measure", lambda self, metric, value=1, **_: measured.put_nowait((metric.name, value))
+    )
+    async with open_application(Retrieval, BY_WORDS) as opened:
+        opened.application.measure(ingestion.STALLED, 60)
+        async with asyncio.timeout(30):
+            while await measured.get() != ("ingestion_stalled_seconds", 60):
+                pass
+            # The first one may be of the look at the start.
+            for _ in range(2):
+                while await measured.get() != ("ingestion_stalled_seconds", 0):
+                    pass
+
+
+async def test_one_person_does_not_fill_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingestion, "_MOST_WAITING", 4)
+    monkeypatch.setattr(ingestion, "_MOST_OF_ONE", 2)
+    turns = ingestion._Turns()
+    for owner in ("ann", "ann", "ann", "bob"):
+        turns.add(ingestion._Job(documents.Place(owner), f"{turns._count}"))
+    assert [(await turns.next()).place.user_id for _ in range(3)] == ["ann", "bob", "ann"]

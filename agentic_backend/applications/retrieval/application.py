@@ -102,6 +102,8 @@ class Retrieval(Application):
     class Settings(RunSettings):
         embeddings: bool = True
         """Whether documents are embedded, by a model beside the server, if what it needs is installed."""
+        graph: bool = True
+        """Whether documents are searched by what they mention, too. It is stored of them in any case."""
         graph_model: str | None = None
         """A model of the settings that says which entities documents mention, and how these are related; null: noun
         phrases do."""
@@ -113,7 +115,7 @@ class Retrieval(Application):
         self.library = Library(self)
         self.documents = Documents(self)
         self.embedders = ChosenEmbedders(self, model)
-        self.retriever = Retriever(self, self.library, self.documents, self.embedders)
+        self.retriever = Retriever(self, self.library, self.documents, self.embedders, self.settings.graph)
         self.ingestion = Ingestion(self, self.library, self.documents, self.embedders, self.settings.graph_model)
         self.intake = Intake(self.documents, self.ingestion)
         self.folders = FolderCommands(self)

@@ -85,8 +85,9 @@ class DocumentReading:
         content = await self._documents.content(document)
         read = await self._application.read_document(value.name, content, user=owner_of(document))
         chunks = await asyncio.to_thread(chunks_of, read)
-        mentioned = await self._mentioned(document, chunks)
         vectors = await self._embedded(document, chunks, embedder)
+        # Behind what may fail and be tried again: what a model says costs something each time.
+        mentioned = await self._mentioned(document, chunks)
         collection = await self._collection_of(document)
         language = language_of(read.text)
         index = index_of(collection.key, embedder)

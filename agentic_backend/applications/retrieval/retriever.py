@@ -76,12 +76,18 @@ class Chosen:
 
 class Retriever:
     def __init__(
-        self, application: Application, library: Library, documents: Documents, embedders: ChosenEmbedders
+        self,
+        application: Application,
+        library: Library,
+        documents: Documents,
+        embedders: ChosenEmbedders,
+        graph: bool,
     ) -> None:
         self._application = application
         self._library = library
         self._documents = documents
         self._embedders = embedders
+        self._graph = graph
 
     async def retrieve(
         self, user: User, query: str, collections: Sequence[StoredCollection], chosen: Chosen | None = None
@@ -115,8 +121,9 @@ class Retriever:
                 ("vectors", partial(self._by_vectors, user, query, collections, depth, embedder))
                 for embedder in self.embedders_of(collections)
             ),
-            ("graph", lambda: self._by_graph(query, collections, depth)),
         ]
+        if self._graph:
+            ways.append(("graph", lambda: self._by_graph(query, collections, depth)))
         asked = [(name, way) for name, way in ways if not chosen.ways or name in chosen.ways]
         ended = await asyncio.gather(*(_done(name, way) for name, way in asked))
         for name, _, way in ended:

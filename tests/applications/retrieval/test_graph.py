@@ -11,7 +11,7 @@ from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, collection, put, settled
 
 from agentic_backend.application import BudgetExceeded, User
-from agentic_backend.applications.retrieval import ingestion
+from agentic_backend.applications.retrieval import ingestion, retriever
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.graph.entities import (
     MOST_ENTITIES,
@@ -72,6 +72,25 @@ async def test_among_many_that_others_find_the_model_is_given_what_the_graph_lea
         staff = await collection(client, "Staff", zephyr=ZEPHYR, desk=DESK, **many)
         assert (await found(opened, staff, QUESTION, "words", "graph"))[7] == "desk.md"
         assert "desk.md" not in (await found(opened, staff, QUESTION, "words"))[:8]
+
+
+async def test_where_it_is_switched_off_the_graph_is_not_searched() -> None:
+    async with open_application(Retrieval, {**BY_WORDS, "graph": False}) as opened, opened.client("ann") as client:
+        staff = await collection(client, "Staff", zephyr=ZEPHYR, desk=DESK)
+        answer = (await client.get(f"/collections/{staff}/search", params={"q": QUESTION})).json()
+        assert [each["ranks"] for each in answer["passages"]] == [{"words": 1}]
+
+
+async def test_where_the_graph_fails_the_others_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any) -> None:
+        raise ValueError
+
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        staff = await collection(client, "Staff", zephyr=ZEPHYR)
+        monkeypatch.setattr(retriever, "by_hops", broken)
+        answer = (await client.get(f"/collections/{staff}/search", params={"q": QUESTION})).json()
+        assert [each["ranks"] for each in answer["passages"]] == [{"words": 1}]
+        assert answer["failed"] == {"graph": "It is not available."}
 
 
 async def test_what_is_mentioned_goes_with_its_edition_and_its_document(

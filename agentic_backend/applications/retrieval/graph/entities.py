@@ -69,6 +69,8 @@ def asked_entities(question: str) -> tuple[str, ...]:
     words = _TOKEN.findall(_UNSEEN.sub("", unicodedata.normalize("NFKC", question)))
     keys: dict[str, None] = {}
     for end in range(len(words), 0, -1):
+        if len(keys) >= MOST_ASKED:
+            break
         if _is_small(words[end - 1]):
             continue
         for start in range(max(0, end - _MOST_OF_PHRASE), end):

@@ -40,9 +40,9 @@ from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersF
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
-from agentic_backend.applications.retrieval.folder_commands import FolderCommands
 from agentic_backend.applications.retrieval.ingestion import Ingestion
-from agentic_backend.applications.retrieval.intake import Intake
+from agentic_backend.applications.retrieval.intake.folder_commands import FolderCommands
+from agentic_backend.applications.retrieval.intake.intake import Intake
 from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached

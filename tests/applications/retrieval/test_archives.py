@@ -18,9 +18,9 @@ from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection,
 from support.rest_client import error_of
 
 from agentic_backend.application import BadFrame, MessageTooLarge
-from agentic_backend.applications.retrieval import archives, intake
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.applications.retrieval.archives import Archive, Unreadable
+from agentic_backend.applications.retrieval.intake.archives import Archive, Unreadable
+from agentic_backend.applications.retrieval.intake.intake import archives, intake
 from agentic_backend.testing import OpenedApplication, open_application
 
 pytestmark = mark.asyncio(loop_scope="module")
@@ -112,9 +112,8 @@ async def test_another_version_of_an_archive_takes_the_place_of_what_came_of_the
 async def test_what_is_left_out_of_an_archive_is_told(ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "MOST_FILE_BYTES", 1_000)
     terms = await collection(ann, "Terms")
-    content = zipped(
-        {"a.zip": zipped({"b.md": b"b"}), "large.md": b"a" * 1_001, "n" * 600: b"n", "leave.md": b"# Leave"}
-    )
+    files = {"a.zip": zipped({"b.md": b"b"}), "large.md": b"a" * 1_001, "n" * 600: b"n", "__MACOSX/._leave.md": b"\0"}
+    content = zipped({**files, "leave.md": b"# Leave"})
     told = await put(ann, terms, "a.zip", content)
     assert {each["name"][:15]: each["reason"] for each in told["left_out"]} == {
         "a.zip/a.zip": "it is an archive within an archive",

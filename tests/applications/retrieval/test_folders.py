@@ -17,9 +17,9 @@ from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, found
 from support.server_process import command
 
 from agentic_backend.application import StoreUnavailable, User
-from agentic_backend.applications.retrieval import folder_commands
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.applications.retrieval.folders import Folder
+from agentic_backend.applications.retrieval.intake import folder_commands
+from agentic_backend.applications.retrieval.intake.folders import Folder
 from agentic_backend.testing import OpenedApplication, open_application
 
 TERMS = {"collection": "Terms", "user": "ann"}

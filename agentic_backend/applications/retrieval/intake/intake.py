@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from agentic_backend.application import BadFrame, MessageTooLarge, RecordConflict
-from agentic_backend.applications.retrieval.archives import Archive, Entry, Unreadable, is_archive
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.ingestion import Ingestion
+from agentic_backend.applications.retrieval.intake.archives import Archive, Entry, Unreadable, is_archive
 from agentic_backend.applications.retrieval.library import StoredCollection
 
 MOST_FILE_BYTES = 64 << 20

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from agentic_backend.application import AgenticError, BadFrame, DocumentUnreadable, MessageTooLarge, User
-from agentic_backend.applications.retrieval.archives import Archive, Unreadable, is_archive
 from agentic_backend.applications.retrieval.chunking.chunks import chunks_of
-from agentic_backend.applications.retrieval.folders import Folder
-from agentic_backend.applications.retrieval.intake import MOST_FILE_BYTES, name_of
+from agentic_backend.applications.retrieval.intake.archives import Archive, Unreadable, is_archive
+from agentic_backend.applications.retrieval.intake.folders import Folder
+from agentic_backend.applications.retrieval.intake.intake import MOST_FILE_BYTES, name_of
+from agentic_backend.applications.retrieval.intake.report import Report, told
 from agentic_backend.applications.retrieval.library import StoredCollection
-from agentic_backend.applications.retrieval.report import Report, told
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval

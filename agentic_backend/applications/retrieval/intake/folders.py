@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from agentic_backend.application import BadFrame, LimitReached, MessageTooLarge, RecordConflict
 from agentic_backend.applications.retrieval.documents import Documents
-from agentic_backend.applications.retrieval.intake import Intake, Outcome, shown_name
+from agentic_backend.applications.retrieval.intake.intake import Intake, Outcome, shown_name
 from agentic_backend.applications.retrieval.library import StoredCollection
 
 MOST_FILES = 10_000

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 from agentic_backend.applications.retrieval.documents import StoredDocument
-from agentic_backend.applications.retrieval.intake import Outcome
+from agentic_backend.applications.retrieval.intake.intake import Outcome
 from agentic_backend.applications.retrieval.shelves import Place
 
 _WIDTH = 30
-_WORDS = {"put": "put", "there": "unchanged", "removed": "removed", "left out": "left out", "failed": "failed"}
+_WORDS = ("put", "unchanged", "removed", "left out", "failed")
 
 
 class Report:
@@ -57,7 +57,7 @@ class Report:
         self._show("Reading", self._to_read - len(self.waiting), self._to_read)
 
     def end(self) -> None:
-        self._print(", ".join(f"{self._counts[word]} {shown}" for word, shown in _WORDS.items()))
+        self._print(", ".join(f"{self._counts[word]} {word}" for word in _WORDS))
 
     def _print(self, line: str) -> None:
         # It takes the place of the bar.
@@ -72,7 +72,7 @@ class Report:
 def word_of(outcome: Outcome) -> str:
     if outcome.reason is not None:
         return "failed" if outcome.has_failed else "left out"
-    return "removed" if outcome.is_removed else "put" if outcome.is_new else "there"
+    return "removed" if outcome.is_removed else "put" if outcome.is_new else "unchanged"
 
 
 def told(outcome: Outcome) -> str:

@@ -19,8 +19,8 @@ from support.rest_client import error_of
 
 from agentic_backend.application import BadFrame, MessageTooLarge
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.applications.retrieval.intake.archives import Archive, Unreadable
 from agentic_backend.applications.retrieval.intake import archives, intake
+from agentic_backend.applications.retrieval.intake.archives import Archive, Unreadable
 from agentic_backend.testing import OpenedApplication, open_application
 
 pytestmark = mark.asyncio(loop_scope="module")

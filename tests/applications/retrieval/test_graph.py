@@ -1,16 +1,18 @@
 """The graph: what documents mention leads from one to another, and goes with them."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, collection, put, settled
 
-from agentic_backend.application import BudgetExceeded, User
+from agentic_backend.application import User
 from agentic_backend.applications.retrieval import ingestion, retriever
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.graph.entities import (
@@ -21,7 +23,7 @@ from agentic_backend.applications.retrieval.graph.entities import (
 )
 from agentic_backend.applications.retrieval.records import OF_USERS
 from agentic_backend.applications.retrieval.retriever import Chosen
-from agentic_backend.testing import OpenedApplication, open_application
+from agentic_backend.testing import OpenedApplication, ScriptedModel, open_application
 
 ZEPHYR = "Our project Zephyr was begun in spring. It is led by Maria Kowalski."
 DESK = "Phone extension 4711 belongs to Maria Kowalski."
@@ -167,36 +169,44 @@ def test_a_text_has_no_more_entities_than_are_kept() -> None:
     assert len(asked_entities(many)) == 64
 
 
-async def test_a_model_says_what_is_mentioned_and_related_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
+async def until_they_have_paid(client: httpx.AsyncClient, calls: int) -> None:
+    """Wait until the user's usage has so many calls of models."""
+    async with asyncio.timeout(10):
+        while True:
+            answer = await client.get("http://127.0.0.1/agentic/v1/usage", params={"start": "2026-01-01"})
+            if sum(row["calls"] for row in answer.json()["sums"]) == calls:
+                return
+            await asyncio.sleep(0.02)
 
-    async def ask_model(system: str, text: str, **more: Any) -> str:
-        asked.append(more)
-        names = [name for name in ("The Zephyr", "zephyr", "Ada", "Oslo") if name.split()[-1] in text]
-        said = {"text": 1, "entities": names, "relations": [["Zephyr", "Ada"], ["Zephyr", "Nobody"]]}
-        return f"```json\n{json.dumps([said])}\n```"
 
-    files = {"zephyr": "Ada began zephyr at Zephyr in Oslo.", "ada": "Ada is tall.", "oslo": "Oslo is north."}
-    async with open_application(Retrieval, {**BY_WORDS, "graph_model": "clever"}) as opened:
-        monkeypatch.setattr(opened.application, "ask_model", ask_model)
+def said_by_model(*names: str) -> str:
+    said = {"text": 1, "entities": names, "relations": [["Zephyr", "Ada"], ["Zephyr", "Nobody"]]}
+    return f"```json\n{json.dumps([said])}\n```"
+
+
+async def test_a_model_says_what_is_mentioned_and_related_where_one_is_set() -> None:
+    model = ScriptedModel(
+        said_by_model("The Zephyr", "zephyr", "Ada", "Oslo"), said_by_model("Ada"), said_by_model("Oslo")
+    )
+    files = {"zephyr": "She began it in the north.", "ada": "She is tall.", "oslo": "It is in the north."}
+    async with open_application(Retrieval, {**BY_WORDS, "graph_model": "default"}, model=model) as opened:
         async with opened.client("ann") as client:
             staff = await collection(client, "Staff", **files)
             assert sorted(await entities(opened)) == sorted(map(key_of, ("zephyr", "ada", "ada", "oslo", "oslo")))
             assert await found(opened, staff, "zephyr", "graph") == ["zephyr.md", "ada.md"]
-    assert {(each["user"].id, each["model"]) for each in asked} == {("ann", "clever")}
+            await until_they_have_paid(client, 3)
+    assert model.unsaid == 0 and "She is tall." in str(model.asks[1])
 
 
-@pytest.mark.parametrize("said", [BudgetExceeded("No."), "Sorry.", '[{"text": 2, "entities": [], "relations": []}]'])
-async def test_where_the_model_says_nothing_noun_phrases_do(
-    said: str | BudgetExceeded, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("said", [None, "Sorry.", '[{"text": 2, "entities": [], "relations": []}]'])
+async def test_where_the_model_says_nothing_noun_phrases_do(said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask_model(system: str, text: str, **more: Any) -> str:
-        if isinstance(said, str):
-            return said
-        raise said
+        return said or ""
 
-    async with open_application(Retrieval, {**BY_WORDS, "graph_model": "clever"}) as opened:
-        monkeypatch.setattr(opened.application, "ask_model", ask_model)
+    # There is no such model.
+    async with open_application(Retrieval, {**BY_WORDS, "graph_model": "absent"}) as opened:
+        if said is not None:
+            monkeypatch.setattr(opened.application, "ask_model", ask_model)
         async with opened.client("ann") as client:
             await collection(client, "Staff", desk=DESK)
             assert await entities(opened) == [key_of("Maria Kowalski")]

@@ -138,9 +138,9 @@ def test_forms_have_the_same_key(forms: Sequence[str]) -> None:
     assert len({key_of(form) for form in forms}) == 1 and key_of(forms[0])
 
 
-@pytest.mark.parametrize("name", ["", "The", "7", "x", "-", "\u6771\u4eac", "word " * 30])
+@pytest.mark.parametrize("name", ["", "7", "x", "-", "\u6771\u4eac", "word " * 30])
 def test_what_is_none_has_no_key(name: str) -> None:
-    assert key_of(name) in (None, key_of("the"))
+    assert key_of(name) is None
 
 
 @pytest.mark.parametrize(

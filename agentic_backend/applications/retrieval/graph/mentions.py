@@ -34,15 +34,15 @@ class Mentioned(NamedTuple):
     """Of two of them; none where all are related, as they are mentioned together."""
 
 
-Name = Annotated[str, Field(max_length=200)]
+_Name = Annotated[str, Field(max_length=200)]
 
 
 class _Said(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: int
-    entities: list[Name] = Field(max_length=200)
-    relations: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(max_length=200)
+    entities: list[_Name] = Field(max_length=200)
+    relations: list[Annotated[list[_Name], Field(min_length=2, max_length=2)]] = Field(max_length=200)
 
 
 _ANSWER = TypeAdapter(list[_Said])

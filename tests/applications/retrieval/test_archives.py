@@ -229,6 +229,13 @@ async def test_an_archive_has_bounds(name: str) -> None:
         Archive(name, io.BytesIO(TOO_LARGE[name]()))
 
 
+async def test_an_archive_has_bounds_whatever_its_own_size_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_UNPACKED", 2_000)
+    content = zipped({"a.md": b"a" * 1_000, "b.md": b"b" * 1_001}, zipfile.ZIP_STORED)
+    with pytest.raises(MessageTooLarge):
+        Archive("a.zip", io.BytesIO(content))
+
+
 NO_ARCHIVES = {
     "other.zip": lambda: b"no archive",
     "other.tar": lambda: b"no archive" * 100,

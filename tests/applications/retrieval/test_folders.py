@@ -113,6 +113,29 @@ async def test_ingest_removes_what_is_gone_if_told_to_and_only_what_came_from_th
         assert {*(await settled(client, terms))} == {"leave.md", "other.md", "by-hand.md"}
 
 
+async def test_nothing_is_removed_where_a_part_of_the_folder_can_not_be_looked_at(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "part").mkdir()
+    (folder / "flood.md").rename(folder / "part" / "flood.md")
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        await opened.application.ingest(folder, **TERMS)
+        scandir = os.scandir
+
+        def refuse(path: Any) -> Any:
+            if str(path).endswith("part"):
+                raise PermissionError(path)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", refuse)
+        (folder / "leave.md").unlink()
+        await opened.application.ingest(folder, **TERMS, delete=True)
+        assert {*(await settled(client, await terms_of(client)))} == {"leave.md", "part/flood.md"}
+        monkeypatch.setattr(os, "scandir", scandir)
+        await opened.application.ingest(folder, **TERMS, delete=True)
+        assert {*(await settled(client, await terms_of(client)))} == {"part/flood.md"}
+
+
 async def test_no_link_leads_out_of_a_folder(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("# Secret")
     (tmp_path / "secrets").mkdir()

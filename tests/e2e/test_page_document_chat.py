@@ -14,6 +14,10 @@ from support.collections_of_documents import BY_WORDS, FLOOD, PATH, collection, 
 from support.rest_client import plain_http
 from support.running_server import FAST, RunningServer, running_server
 
+from agentic_backend.application import ModelTimeout
+from agentic_backend.applications.retrieval.runs.sessions import Sessions
+from agentic_backend.applications.retrieval.runs.steps import Pipeline
+
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 AGENTS: list[dict[str, Any]] = [{"id": "documents", "default": True, "tuning": {"retrieval": {}}}]
@@ -161,6 +165,36 @@ async def test_a_session_that_has_gone_is_told_and_the_question_stays(
     await expect(panel.get_by_label("Question")).to_have_value(QUESTION)
     await ask(panel, QUESTION)
     assert len(await sessions(client, shared_server)) == 1
+
+
+async def test_what_goes_wrong_is_told_and_the_chat_goes_on(
+    panel: FrameLocator, client: httpx.AsyncClient, shared_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> str:
+        raise ModelTimeout
+
+    await panel.get_by_role("button", name="Chat").click()
+    for query in ("What of groundwater?", "What of a flood?", "What of the deductible?"):
+        await ask(panel, query)
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "_summary", fails)
+        await ask(panel, QUESTION)
+    await expect(panel.get_by_text("2 earlier turns could not be summarised, and were dropped.")).to_be_visible()
+    with monkeypatch.context() as patch:
+        patch.setattr(Pipeline, "_said", fails)
+        await panel.get_by_label("Question").fill("What of a claim?")
+        await panel.get_by_label("Question").press("Enter")
+        await expect(panel.get_by_role("alert")).to_have_text("The model took too long. Try again.")
+    await expect(panel.get_by_label("Question")).to_have_value("What of a claim?")
+
+    [old] = await sessions(client, shared_server)
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "has_expired", lambda _, session: session.key == old)
+        await ask(panel, "What of a claim?")
+        await expect(panel.get_by_text("The session had expired. A new one has begun.")).to_be_visible()
+        [new] = await sessions(client, shared_server)
+    await expect(panel.get_by_role("heading", name=f"Session {new[:8]}")).to_be_visible()
+    await expect(panel.get_by_role("region", name="History").get_by_role("listitem")).to_have_count(1)
 
 
 @pytest.mark.axe

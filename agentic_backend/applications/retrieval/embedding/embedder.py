@@ -20,7 +20,7 @@ MODEL = "multilingual-e5-small-q4-1"
 DIMENSIONS = 384
 MEMORY_MB = 1536
 """900 are mapped, 310 of them in memory."""
-BATCH_TEXTS = 8
+BATCH_TEXTS = 4
 """Of one call: a question waits for the batch that is being embedded, and larger ones are no faster."""
 BATCH_CHARACTERS = 40_000
 TIMEOUT_S = 60.0
@@ -46,7 +46,8 @@ class Embedder:
     """Made in the worker process, in some two seconds, and kept there."""
 
     def __init__(self, threads: int = 2) -> None:
-        """`threads` is how many texts are computed at the same time, at most as many as there are processors.
+        """`threads` is how many texts are computed at the same time. One processor is left to the server, if there are
+        several: with both of two, others wait a third longer for their first token (bench/RAG.md).
 
         Raises ValueError if the weights are others than those that MODEL stands for.
         """
@@ -60,7 +61,7 @@ class Embedder:
         self._tokens = Tokens(weights)
         self._network = Network(weights)
         self._prefixes = {kind: self._tokens.of(prefix) for kind, prefix in _PREFIXES.items()}
-        self._threads = ThreadPoolExecutor(max(1, min(threads, os.cpu_count() or 1)))
+        self._threads = ThreadPoolExecutor(max(1, min(threads, (os.cpu_count() or 1) - 1)))
         self._languages = self._directions_of_languages()
 
     def embed(self, texts: list[str], kind: str) -> bytes:

@@ -21,7 +21,7 @@ from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.graph.entities import key_of
 from agentic_backend.applications.retrieval.reading import index_of
 from agentic_backend.applications.retrieval.records import SourceFile, StoredChunk
-from agentic_backend.applications.retrieval.retriever import Chosen
+from agentic_backend.applications.retrieval.searching.retriever import Chosen
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
 from agentic_backend.testing import open_application
 

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from agentic_backend.application import User
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.applications.retrieval.fusion import fuse, seated
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.records import OF_USERS
-from agentic_backend.applications.retrieval.retriever import SEAT, Chosen, Hit, weights_of
+from agentic_backend.applications.retrieval.searching.fusion import fuse, seated
+from agentic_backend.applications.retrieval.searching.retriever import SEAT, Chosen, Hit, weights_of
 from agentic_backend.testing import OpenedApplication, open_application
 
 DEPTH, AT = 40, 10

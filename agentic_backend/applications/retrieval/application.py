@@ -36,7 +36,8 @@ from agentic_backend.application import (
     Worker,
     WorkerEmbedder,
 )
-from agentic_backend.applications.retrieval.answering import LOOKING_S, AnswersFromDocuments, DocumentTuning
+from agentic_backend.applications.retrieval.answering.answering import LOOKING_S, AnswersFromDocuments, DocumentTuning
+from agentic_backend.applications.retrieval.answering.turns import Turns
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding import embedder
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
@@ -46,12 +47,11 @@ from agentic_backend.applications.retrieval.intake.intake import Intake
 from agentic_backend.applications.retrieval.library import OF_CONVERSATION, Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import METRICS
 from agentic_backend.applications.retrieval.records import ATTACHED, KINDS, Attached
-from agentic_backend.applications.retrieval.retriever import Retriever
 from agentic_backend.applications.retrieval.runs.door import RunsDoor
 from agentic_backend.applications.retrieval.runs.profiles import RunSettings
 from agentic_backend.applications.retrieval.runs.records import RUN_KINDS
+from agentic_backend.applications.retrieval.searching.retriever import Retriever
 from agentic_backend.applications.retrieval.shelves import Place
-from agentic_backend.applications.retrieval.turns import Turns
 from agentic_backend.applications.retrieval.views import (
     AttachedCollections,
     ChangedCollection,

@@ -19,6 +19,7 @@ from agentic_backend.application import (
     RecordWrite,
     Vector,
 )
+from agentic_backend.applications.retrieval.answering.pipeline import TOOL
 from agentic_backend.applications.retrieval.chunking.chunks import CHUNKER, Chunk, chunks_of
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument, owner_of
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
@@ -30,7 +31,6 @@ from agentic_backend.applications.retrieval.graph.mentions import (
 )
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
-from agentic_backend.applications.retrieval.pipeline import TOOL
 from agentic_backend.applications.retrieval.records import StoredChunk
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
 

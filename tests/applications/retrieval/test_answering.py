@@ -13,7 +13,7 @@ from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, colle
 from support.rest_client import error_of, plain_http
 from support.running_server import FAST, RunningServer, running_server
 
-from agentic_backend.applications.retrieval import pipeline
+from agentic_backend.applications.retrieval.answering import pipeline
 
 pytestmark = mark.asyncio(loop_scope="module")
 

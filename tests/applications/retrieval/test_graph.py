@@ -13,7 +13,7 @@ from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, collection, put, settled
 
 from agentic_backend.application import User
-from agentic_backend.applications.retrieval import ingestion, retriever
+from agentic_backend.applications.retrieval import ingestion
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.graph.entities import (
     MOST_ENTITIES,
@@ -22,7 +22,8 @@ from agentic_backend.applications.retrieval.graph.entities import (
     key_of,
 )
 from agentic_backend.applications.retrieval.records import OF_USERS
-from agentic_backend.applications.retrieval.retriever import Chosen
+from agentic_backend.applications.retrieval.searching import retriever
+from agentic_backend.applications.retrieval.searching.retriever import Chosen
 from agentic_backend.testing import OpenedApplication, ScriptedModel, open_application
 
 ZEPHYR = "Our project Zephyr was begun in spring. It is led by Maria Kowalski."

@@ -14,7 +14,7 @@ from pytest import MonkeyPatch, mark
 from support.censoring_module import NAME, modules_file
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, PATH, collection, serving
 
-from agentic_backend.applications.retrieval import answering, pipeline
+from agentic_backend.applications.retrieval.answering import answering, pipeline
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.testing import OpenedAgent, OpenedApplication, ScriptedModel, Turn, open_agent
 

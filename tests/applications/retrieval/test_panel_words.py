@@ -22,7 +22,7 @@ def test_each_text_is_translated_with_its_places(language: str) -> None:
     for name in ("WAYS", "MODES", "STATES", "REASONS", "FAILURES"):
         used.update(re.findall(rf": {_TEXT}", code.split(f"const {name} = {{", 1)[1].split("};", 1)[0]))
     # What the server says of a way of searching, or a model, that has failed.
-    for file in ("retriever.py", "pipeline.py"):
+    for file in ("searching/retriever.py", "answering/pipeline.py"):
         used.update(re.findall(r'"(It [^"]+)"', (FOLDER / file).read_text()))
     assert len(used) > 100
     assert pairs.keys() == used

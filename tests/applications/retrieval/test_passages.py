@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentic_backend.applications.retrieval.fusion import fuse
-from agentic_backend.applications.retrieval.passages import Passage, packed, prompt_of
+from agentic_backend.applications.retrieval.answering.passages import Passage, packed, prompt_of
+from agentic_backend.applications.retrieval.searching.fusion import fuse
 from agentic_backend.applications.retrieval.shelves import Place
 
 

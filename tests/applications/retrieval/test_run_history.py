@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from agentic_backend.applications.retrieval.passages import tokens_of
+from agentic_backend.applications.retrieval.answering.passages import tokens_of
 from agentic_backend.applications.retrieval.runs.history import (
     bounded_summary,
     fitting_history,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentic_backend.applications.retrieval.fusion import fuse, seated
 from agentic_backend.applications.retrieval.languages import language_of
-from agentic_backend.applications.retrieval.retriever import weights_of
+from agentic_backend.applications.retrieval.searching.fusion import fuse, seated
+from agentic_backend.applications.retrieval.searching.retriever import weights_of
 
 
 def fused(language: str | None, rankings: dict[str, list[Any]], **spoken: str | None) -> list[Any]:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_backend.applications.retrieval.passages import CHARACTERS_PER_TOKEN, harmless, tokens_of
-from agentic_backend.applications.retrieval.rewriting import Said
+from agentic_backend.applications.retrieval.answering.passages import CHARACTERS_PER_TOKEN, harmless, tokens_of
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile
 from agentic_backend.applications.retrieval.runs.records import ChatTurn
+from agentic_backend.applications.retrieval.searching.rewriting import Said
 
 CHAT_INSTRUCTIONS = (
     "# Conversation\n\nThe question belongs to a conversation, whose earlier turns you are given. Where it takes up "

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from agentic_backend.application import ApplicationSettings, BadFrame
-from agentic_backend.applications.retrieval.pipeline import JudgeMode, Mode
-from agentic_backend.applications.retrieval.retriever import Chosen
+from agentic_backend.applications.retrieval.answering.pipeline import JudgeMode, Mode
+from agentic_backend.applications.retrieval.searching.retriever import Chosen
 
 P = TypeVar("P")
 Way = Literal["words", "vectors", "graph"]

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentic_backend.application import Point, ReviewedText, User
-from agentic_backend.applications.retrieval.passages import Packed
-from agentic_backend.applications.retrieval.pipeline import TOOL, reviewed
+from agentic_backend.applications.retrieval.answering.passages import Packed
+from agentic_backend.applications.retrieval.answering.pipeline import TOOL, reviewed
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agentic_backend.application import ReviewedText, User
-from agentic_backend.applications.retrieval.passages import packed, tokens_of
-from agentic_backend.applications.retrieval.pipeline import (
+from agentic_backend.applications.retrieval.answering.passages import packed, tokens_of
+from agentic_backend.applications.retrieval.answering.pipeline import (
     NOTHING_FOUND,
     Answering,
     Checked,

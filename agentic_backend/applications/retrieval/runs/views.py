@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, TypeAdapter
 
 from agentic_backend.application import Frame, Value, absent
-from agentic_backend.applications.retrieval.passages import Passage
-from agentic_backend.applications.retrieval.pipeline import told_passage
+from agentic_backend.applications.retrieval.answering.passages import Passage
+from agentic_backend.applications.retrieval.answering.pipeline import told_passage
 from agentic_backend.applications.retrieval.runs.profiles import ChatProfile
 
 LONGEST_QUERY = 8_000

@@ -14,15 +14,15 @@ from functools import partial
 from itertools import zip_longest
 
 from agentic_backend.application import Application, Found, User
+from agentic_backend.applications.retrieval.answering.passages import Passage
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
-from agentic_backend.applications.retrieval.fusion import Fused, fuse, seated
 from agentic_backend.applications.retrieval.graph.hops import by_hops
 from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import WAY_SECONDS
-from agentic_backend.applications.retrieval.passages import Passage
 from agentic_backend.applications.retrieval.records import StoredChunk
+from agentic_backend.applications.retrieval.searching.fusion import Fused, fuse, seated
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ What was said before is data: all that comes of it is what is looked for.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentic_backend.applications.retrieval.passages import harmless
+from agentic_backend.applications.retrieval.answering.passages import harmless
 
 Said = Sequence[tuple[str, str]]
 """What a person has asked and was answered, the oldest first."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from agentic_backend.applications.retrieval.passages import Passage, prompt_of
+from agentic_backend.applications.retrieval.answering.passages import Passage, prompt_of
 
 MOST_RERANKED = 20
 """So many of the best passages are put into another order; those behind them stay there."""

@@ -12,15 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentic_backend.application import ApplicationUnavailable, User
+from agentic_backend.applications.retrieval.answering.passages import Packed, Passage, prompt_of
 from agentic_backend.applications.retrieval.judging.citations import check_citations
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.judging.model_judge import Ask, judge_by_model
 from agentic_backend.applications.retrieval.library import StoredCollection
-from agentic_backend.applications.retrieval.passages import Packed, Passage, prompt_of
-from agentic_backend.applications.retrieval.reranking import MOST_RERANKED, order_of, reordered
-from agentic_backend.applications.retrieval.retriever import Chosen, Retrieved
-from agentic_backend.applications.retrieval.rewriting import LONGEST_QUESTION, Said, rewritten
+from agentic_backend.applications.retrieval.searching.reranking import MOST_RERANKED, order_of, reordered
+from agentic_backend.applications.retrieval.searching.retriever import Chosen, Retrieved
+from agentic_backend.applications.retrieval.searching.rewriting import LONGEST_QUESTION, Said, rewritten
 
 if TYPE_CHECKING:
     from agentic_backend.applications.retrieval.application import Retrieval

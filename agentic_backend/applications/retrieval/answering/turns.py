@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentic_backend.application import AgenticError, Application, Stored, User
+from agentic_backend.applications.retrieval.answering.passages import Passage, span_text_of, text_of_both
 from agentic_backend.applications.retrieval.documents import Documents
 from agentic_backend.applications.retrieval.library import Library, is_readable
-from agentic_backend.applications.retrieval.passages import Passage, span_text_of, text_of_both
 from agentic_backend.applications.retrieval.records import TURNS, Turn, TurnPassage
-from agentic_backend.applications.retrieval.retriever import is_there
+from agentic_backend.applications.retrieval.searching.retriever import is_there
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
 
 log = logging.getLogger(__name__)

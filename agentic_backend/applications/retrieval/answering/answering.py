@@ -28,11 +28,8 @@ from agentic_backend.application import (
     current_context,
     emit_parts,
 )
-from agentic_backend.applications.retrieval.judging.citations import check_citations
-from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
-from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
-from agentic_backend.applications.retrieval.passages import Passage, packed
-from agentic_backend.applications.retrieval.pipeline import (
+from agentic_backend.applications.retrieval.answering.passages import Passage, packed
+from agentic_backend.applications.retrieval.answering.pipeline import (
     NOTHING_FOUND,
     RULES,
     TOOL,
@@ -49,11 +46,19 @@ from agentic_backend.applications.retrieval.pipeline import (
     rewrite,
     told_of,
 )
+from agentic_backend.applications.retrieval.answering.tools_apart import (
+    deciding,
+    has_calls,
+    without_calls,
+    without_tools,
+)
+from agentic_backend.applications.retrieval.answering.turns import places_of
+from agentic_backend.applications.retrieval.judging.citations import check_citations
+from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
+from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
 from agentic_backend.applications.retrieval.records import Turn
-from agentic_backend.applications.retrieval.rewriting import Said
+from agentic_backend.applications.retrieval.searching.rewriting import Said
 from agentic_backend.applications.retrieval.shelves import Place
-from agentic_backend.applications.retrieval.tools_apart import deciding, has_calls, without_calls, without_tools
-from agentic_backend.applications.retrieval.turns import places_of
 from agentic_backend.applications.retrieval.views import CitedPassage
 
 if TYPE_CHECKING:

@@ -6,17 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentic_backend.applications.retrieval.judging import lexicon
+from agentic_backend.applications.retrieval.judging.corpus import Corpus, Passage
 from agentic_backend.applications.retrieval.judging.statements import (
     Clause,
-    Number,
-    Reader,
     Statement,
     Term,
     cognate_of,
-    sentence_spans,
     units_differ,
 )
-from agentic_backend.applications.retrieval.languages import language_of
 
 THRESHOLD = 0.4
 """From which score on a sentence is supported; tuned on one half of the labelled sentences (bench/RAG.md)."""
@@ -28,56 +25,6 @@ UNSURE = 0.3
 _RARITY = (0.0, 1.0, 0.8, 0.65, 0.5)
 _DEEDS = frozenset("acquire found lead succeed propose fund send transfer approve responsible".split())
 _DONE_TO = frozenset(("acquire", "succeed"))
-
-
-class Passage:
-    def __init__(self, text: str, reader: Reader) -> None:
-        self.language = language_of(text)
-        self.statements = [
-            reader.statement(text[start:end], self.language or "en") for start, end in sentence_spans(text)
-        ]
-        clauses = [clause for statement in self.statements for clause in statement.clauses]
-        self.clauses = clauses
-        self.keys: frozenset[str] = frozenset().union(*(clause.keys for clause in clauses))
-        self.stems: frozenset[str] = frozenset().union(*(clause.stems for clause in clauses))
-        self.places = _places(clauses)
-
-
-def _places(clauses: Sequence[Clause]) -> dict[str, list[int]]:
-    """In which clauses each word stands; the beginning of a longer one with `~` after it."""
-    places: dict[str, list[int]] = {}
-    for at, clause in enumerate(clauses):
-        for key in clause.keys:
-            places.setdefault(key, []).append(at)
-        for stem in clause.stems:
-            places.setdefault(f"{stem}~", []).append(at)
-        for cognate in clause.cognates:
-            places.setdefault(cognate, []).append(at)
-    return places
-
-
-class Corpus:
-    """The passages that sentences are compared with, read as one."""
-
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self.passages = passages
-        self.clauses = [
-            (clause, statement, passage)
-            for passage in passages
-            for statement in passage.statements
-            for clause in statement.clauses
-        ]
-        self.keys: frozenset[str] = frozenset().union(*(passage.keys for passage in passages))
-        self.places = _places([clause for clause, _, _ in self.clauses])
-        self.numbers: dict[float, list[Number]] = defaultdict(list)
-        self.anchors: set[str] = set()
-        self.dates: set[tuple[int, int]] = set()
-        for clause, _, _ in self.clauses:
-            self.anchors |= clause.anchors
-            self.dates.update(date for each in clause.dates for date in each)
-            for number in clause.numbers:
-                for value in number.values:
-                    self.numbers[value].append(number)
 
 
 @dataclass(slots=True)

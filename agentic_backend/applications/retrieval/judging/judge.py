@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD, Comparison, Corpus, Passage
+from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD, Comparison
+from agentic_backend.applications.retrieval.judging.corpus import Corpus, Passage
 from agentic_backend.applications.retrieval.judging.statements import Reader, Statement, sentence_spans
 from agentic_backend.applications.retrieval.languages import language_of
 

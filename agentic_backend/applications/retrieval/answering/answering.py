@@ -116,6 +116,7 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
             if has_calls(decided):
                 return decided
             request = without_tools(request)
+        answering.is_structured = request.response_format is not None
         prompt = "\n\n".join(filter(None, [request.system_prompt, answering.section]))
         response = await handler(request.override(system_message=SystemMessage(prompt)))
         if is_apart:

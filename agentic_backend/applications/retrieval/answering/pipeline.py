@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentic_backend.application import ApplicationUnavailable, User
 from agentic_backend.applications.retrieval.answering.passages import Packed, Passage, prompt_of
-from agentic_backend.applications.retrieval.judging.citations import check_citations
+from agentic_backend.applications.retrieval.judging.citations import check_citations, check_structured
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.judging.model_judge import Ask, judge_by_model
@@ -86,6 +86,8 @@ class Answering:
     """The answer that was judged."""
     removed: int = 0
     """Citations and links that were removed from the answer."""
+    is_structured: bool = False
+    """Whether the answer is JSON, in the form of a schema."""
     rewritten: str | None = None
     """The question as a model has put it so that it stands alone."""
     models: dict[ModelPurpose, AskedModel] = field(default_factory=dict)
@@ -216,7 +218,8 @@ async def check(answering: Answering, text: str, ask: Ask | None = None, within_
     It is judged by words, and then by the model that is asked, if it answers `within_s` seconds.
     """
     sources = {number: passage.text for number, passage in answering.packed.by_number.items()}
-    found = check_citations(text, sources, [*sources.values(), answering.query])
+    checking = check_structured if answering.is_structured else check_citations
+    found = checking(text, sources, [*sources.values(), answering.query])
     answering.removed = found.unknown + found.links
     if answering.judge == "off" or not sources:
         return Checked(found.text, found.cited)
@@ -232,7 +235,7 @@ async def check(answering: Answering, text: str, ask: Ask | None = None, within_
         # What is withheld stands in no panel either.
         answering.judged = ""
         return Checked(WITHHELD, (), is_withheld=True)
-    if answering.judgement is None:
+    if answering.judgement is None or answering.is_structured:
         return Checked(found.text, found.cited)
     return Checked(f"{found.text}\n\n*{_NOT_SUPPORTED}*", found.cited)
 

@@ -29,10 +29,15 @@ def without_tools(request: ModelRequest[Any]) -> ModelRequest[Any]:
 
 
 def without_calls(response: ModelResponse[Any]) -> None:
-    """Take away calls that the model makes up where it was offered no tools."""
+    """Take away calls that the model makes up where it was offered no tools.
+
+    A structured answer is a call that is answered already: it stays, or the history would have a result of no call.
+    """
+    answered = {message.tool_call_id for message in response.result if isinstance(message, ToolMessage)}
     for message in response.result:
         if isinstance(message, AIMessage):
-            message.tool_calls, message.invalid_tool_calls = [], []
+            message.tool_calls = [call for call in message.tool_calls if call["id"] in answered]
+            message.invalid_tool_calls = []
 
 
 def _as_texts(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

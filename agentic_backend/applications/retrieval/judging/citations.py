@@ -6,9 +6,11 @@ is never removed later, so up to `HELD_BACK` characters wait until it is clear w
 same, in whatever pieces it comes. Pure.
 """
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 HELD_BACK = 1_024
 """So many characters at most wait to be shown. What is not complete by then is no citation and no link."""
@@ -66,6 +68,30 @@ def check_citations(text: str, known: Collection[int], sources: Iterable[str] = 
     checking = CitationFilter(known, sources)
     checked = checking.feed(text) + checking.finish()
     return CheckedAnswer(checked, checking.cited, checking.unknown, checking.links)
+
+
+def check_structured(text: str, known: Collection[int], sources: Iterable[str] = ()) -> CheckedAnswer:
+    """Checks the texts in a whole answer that is JSON: numbers are values, and no citations. See `check_citations`."""
+    # Read once: there may be many texts.
+    sources = [url[0] for source in sources for url in _URL.finditer(source)]
+    found: list[CheckedAnswer] = []
+
+    def checked(value: Any) -> Any:
+        if isinstance(value, str):
+            found.append(check_citations(value, known, sources))
+            return found[-1].text
+        if isinstance(value, list):
+            return [checked(each) for each in value]
+        return {key: checked(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+    try:
+        value = json.loads(text)
+        left = checked(value)
+    except (ValueError, RecursionError):
+        return check_citations(text, known, sources)
+    cited = tuple(dict.fromkeys(number for each in found for number in each.cited))
+    shown = text if left == value else json.dumps(left, ensure_ascii=False, indent=2)
+    return CheckedAnswer(shown, cited, sum(each.unknown for each in found), sum(each.links for each in found))
 
 
 class CitationFilter:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from agentic_backend.applications.retrieval.shelves import Place
 
-_TAG = re.compile(r"[<\uff1c\ufe64](?=[^\w<>]*(?:passage|turn|summary)\b)", re.IGNORECASE)
+_NAMES = "|".join("[\u200c\u200d]*".join(name) for name in ("passage", "turn", "summary"))
+_TAG = re.compile(rf"[<\uff1c\ufe64](?=[^\w<>]*(?:{_NAMES})\b)", re.IGNORECASE)
 _UNSEEN = re.compile(
-    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 """What people don't see of a document, and a model reads; without the joiners that scripts need."""
 _HARMLESS = "\u2039"

@@ -152,6 +152,24 @@ async def test_quit_or_a_query_ends_the_session_and_another_is_gone_on_with(
     await expect(panel.get_by_role("heading", name="New session")).to_be_visible()
 
 
+async def test_the_history_of_one_session_stands_below_no_other(
+    panel: FrameLocator, shared_page: ChatPage, client: httpx.AsyncClient, shared_server: RunningServer
+) -> None:
+    asked = {"query": "What of a claim?", "mode": "chat"}
+    session = (await client.post(f"{shared_server.address}/api/run", json=asked)).json()["session_id"]
+    await panel.get_by_role("button", name="Chat").click()
+    await ask(panel, "What of groundwater?")
+    path = "**/api/chat/session/*"
+    shared_page.provokes("ERR_FAILED")
+    await shared_page.tab.route(path, lambda route: route.abort())
+    await panel.get_by_text("Go on with another session").click()
+    await panel.get_by_role("button", name=session[:8]).click()
+    await expect(panel.get_by_role("heading", name=f"Session {session[:8]}", exact=True)).to_be_visible()
+    await expect(panel.get_by_role("alert")).to_be_visible()
+    await expect(panel.get_by_role("listitem").filter(has_text="What of groundwater?")).to_have_count(0)
+    await shared_page.tab.unroute(path)
+
+
 async def test_a_session_that_has_gone_is_told_and_the_question_stays(
     panel: FrameLocator, client: httpx.AsyncClient, shared_server: RunningServer
 ) -> None:

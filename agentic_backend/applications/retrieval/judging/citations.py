@@ -87,10 +87,10 @@ def check_structured(text: str, known: Collection[int], sources: Iterable[str] =
     try:
         value = json.loads(text)
         left = checked(value)
+        shown = text if left == value else json.dumps(left, ensure_ascii=False, indent=2)
     except (ValueError, RecursionError):
         return check_citations(text, known, sources)
     cited = tuple(dict.fromkeys(number for each in found for number in each.cited))
-    shown = text if left == value else json.dumps(left, ensure_ascii=False, indent=2)
     return CheckedAnswer(shown, cited, sum(each.unknown for each in found), sum(each.links for each in found))
 
 

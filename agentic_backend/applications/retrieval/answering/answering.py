@@ -39,6 +39,7 @@ from agentic_backend.applications.retrieval.answering.pipeline import (
     Mode,
     asking,
     check,
+    check_cited,
     query_of,
     rerank,
     retrieve,
@@ -53,7 +54,6 @@ from agentic_backend.applications.retrieval.answering.tools_apart import (
     without_tools,
 )
 from agentic_backend.applications.retrieval.answering.turns import places_of
-from agentic_backend.applications.retrieval.judging.citations import check_citations
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.metrics import JUDGED, REMOVED
 from agentic_backend.applications.retrieval.records import Turn
@@ -121,7 +121,7 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         response = await handler(request.override(system_message=SystemMessage(prompt)))
         if is_apart:
             without_calls(response)
-        self._cite(response, answering)
+        await self._cite(response, answering)
         return response
 
     async def _of(self, messages: Sequence[AnyMessage]) -> Answering | None:
@@ -166,13 +166,13 @@ class AnswersFromDocuments(AgentMiddleware[Any, Any, Any]):
         answering.packed = fitting
         get_stream_writer()({"retrieval": told_of(answering)})
 
-    def _cite(self, response: ModelResponse[Any], answering: Answering) -> None:
+    async def _cite(self, response: ModelResponse[Any], answering: Answering) -> None:
         """Show what the answer cites, as its sources."""
         last = response.result[-1] if response.result else None
         if not isinstance(last, AIMessage) or last.tool_calls:
             return
         passages = answering.packed.by_number
-        checked = check_citations(str(last.text), passages.keys())
+        checked = await check_cited(answering, str(last.text))
         emit_parts(*(_source(number, passages[number]) for number in sorted(checked.cited)))
 
     async def look_at(self, context: HookContext) -> HookResult:

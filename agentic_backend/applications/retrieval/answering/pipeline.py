@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentic_backend.application import ApplicationUnavailable, User
 from agentic_backend.applications.retrieval.answering.passages import Packed, Passage, prompt_of
-from agentic_backend.applications.retrieval.judging.citations import check_citations, check_structured
+from agentic_backend.applications.retrieval.judging.citations import CheckedAnswer, check_citations, check_structured
 from agentic_backend.applications.retrieval.judging.comparison import THRESHOLD
 from agentic_backend.applications.retrieval.judging.judge import JudgedSentence, Judgement, judge
 from agentic_backend.applications.retrieval.judging.model_judge import Ask, judge_by_model
@@ -52,6 +52,8 @@ _NO_NAME = "…"
 """Of a document whose name a module does not leave as it is."""
 _MODEL_S = 10.0
 """How long a model may take for what can be done without it."""
+_LONG_ANSWER = 10_000
+"""In characters: beyond that others would wait for the loop while it is checked."""
 _JUDGE_S = 3.0
 """How long the judge by words may take: less than a hook."""
 # Of what is told, which is one record.
@@ -212,14 +214,23 @@ async def reviewed(passages: Sequence[Passage], review: Review) -> list[Passage]
     return shown
 
 
+async def check_cited(answering: Answering, text: str) -> CheckedAnswer:
+    """The answer with its citations and links checked."""
+    sources = {number: passage.text for number, passage in answering.packed.by_number.items()}
+    checking = check_structured if answering.is_structured else check_citations
+    arguments = text, sources, [*sources.values(), answering.query]
+    if len(text) <= _LONG_ANSWER:
+        return checking(*arguments)
+    return await asyncio.to_thread(checking, *arguments)
+
+
 async def check(answering: Answering, text: str, ask: Ask | None = None, within_s: float | None = None) -> Checked:
     """What becomes of the answer: citations of what was not found are removed, and it is judged by the passages.
 
     It is judged by words, and then by the model that is asked, if it answers `within_s` seconds.
     """
     sources = {number: passage.text for number, passage in answering.packed.by_number.items()}
-    checking = check_structured if answering.is_structured else check_citations
-    found = checking(text, sources, [*sources.values(), answering.query])
+    found = await check_cited(answering, text)
     answering.removed = found.unknown + found.links
     if answering.judge == "off" or not sources:
         return Checked(found.text, found.cited)

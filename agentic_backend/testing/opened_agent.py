@@ -198,6 +198,8 @@ async def open_agent(
         opened = open_app(served.settings, served.agents, served.models, 0, Drain(), applications=served.applications)
         async with opened as app:
             agents = served.settings.agents
+            # What the agent has of applications, such as their middleware.
+            await app.host.have_started()
             blocking_s = agents.blocking_s if "blocking_s" in agents.model_fields_set else BLOCKING_S
             yield OpenedAgent(app, served.agent_id, timeout_s, hosts, answer, blocking_s=blocking_s)
 

@@ -119,7 +119,7 @@ async def test_nothing_is_removed_where_a_part_of_the_folder_can_not_be_looked_a
     (folder / "part").mkdir()
     (folder / "flood.md").rename(folder / "part" / "flood.md")
     async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
-        await opened.application.ingest(folder, **TERMS)
+        await opened.application.folders.ingest(folder, **TERMS)
         scandir = os.scandir
 
         def refuse(path: Any) -> Any:
@@ -129,10 +129,10 @@ async def test_nothing_is_removed_where_a_part_of_the_folder_can_not_be_looked_a
 
         monkeypatch.setattr(os, "scandir", refuse)
         (folder / "leave.md").unlink()
-        await opened.application.ingest(folder, **TERMS, delete=True)
+        await opened.application.folders.ingest(folder, **TERMS, delete=True)
         assert {*(await settled(client, await terms_of(client)))} == {"leave.md", "part/flood.md"}
         monkeypatch.setattr(os, "scandir", scandir)
-        await opened.application.ingest(folder, **TERMS, delete=True)
+        await opened.application.folders.ingest(folder, **TERMS, delete=True)
         assert {*(await settled(client, await terms_of(client)))} == {"part/flood.md"}
 
 

@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, collection, put, settled
 
 from agentic_backend.application import User
@@ -31,16 +29,6 @@ DESK = "Phone extension 4711 belongs to Maria Kowalski."
 CANTEEN = "Lunch costs seven euros. Soup costs three."
 QUESTION = "Which number reaches whoever heads Zephyr?"
 ANN = User("ann", "Ann")
-
-
-@pytest.fixture(params=["sqlite", *FURTHER_ON_MONGODB])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
-    """The URL of a database."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-        return
-    async with fresh_database(server_url(request.param, request)) as url:
-        yield url
 
 
 async def found(opened: OpenedApplication[Retrieval], collection_id: str, question: str, *ways: str) -> list[str]:

@@ -1,14 +1,13 @@
 """Reading documents: whatever breaks off goes on, and what is read at the moment is not found yet."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from services.mongodb import FURTHER_ON_MONGODB, fresh_database, server_url
 from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
 
 from agentic_backend.application import Metric, RecordWrite, Worker, WorkerEmbedder
@@ -40,16 +39,6 @@ class WithOthers(WithLetters):
 class WithoutAny(WithLetters):
     def workers(self) -> list[Worker]:
         return [Worker("embedder", "support.letters_embedder:NoLetters", memory_mb=512)]
-
-
-@pytest.fixture(params=["sqlite", *FURTHER_ON_MONGODB])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
-    """The URL of a database."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-        return
-    async with fresh_database(server_url(request.param, request)) as url:
-        yield url
 
 
 class Cut:

@@ -5,6 +5,7 @@ import io
 import os
 import stat
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from itertools import count
@@ -234,6 +235,23 @@ async def test_an_archive_has_bounds_whatever_its_own_size_is(monkeypatch: pytes
     content = zipped({"a.md": b"a" * 1_000, "b.md": b"b" * 1_001}, zipfile.ZIP_STORED)
     with pytest.raises(MessageTooLarge):
         Archive("a.zip", io.BytesIO(content))
+
+
+async def test_headers_before_a_file_take_no_room_whatever_their_number_is() -> None:
+    headers = []
+    for first in range(0, 40_000, 4_000):
+        entry = tarfile.TarInfo("a.md")
+        entry.pax_headers = {str(first + number): "" for number in range(4_000)}
+        # Without the file's own.
+        headers.append(entry.tobuf(tarfile.PAX_FORMAT)[:-512])
+    content = io.BytesIO(b"".join([*headers, tarred({"a.md": b"a"})]))
+    tracemalloc.start()
+    try:
+        entries = Archive("a.tar", content).entries
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [each.name for each in entries] == ["a.md"] and most < 2 << 20
 
 
 NO_ARCHIVES = {

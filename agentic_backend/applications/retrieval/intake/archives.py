@@ -199,7 +199,7 @@ def _inflated(file: BinaryIO, size: int) -> Iterator[BinaryIO]:
 
 
 def _tar_entries(file: BinaryIO) -> Iterator[Entry]:
-    place, extended = 0, dict[str, str]()
+    place, extended, is_sparse = 0, dict[str, str](), False
     while True:
         file.seek(place)
         header = file.read(_BLOCK)
@@ -219,14 +219,17 @@ def _tar_entries(file: BinaryIO) -> Iterator[Entry]:
             if kind == _LONG_NAME:
                 extended["path"] = _text_of(told)
             elif kind == _EXTENDED:
-                extended |= _extended_of(told)
+                # There may be any number of others, before one file too.
+                records = _extended_of(told)
+                extended |= {key: records[key] for key in ("path", "size") if key in records}
+                is_sparse = is_sparse or any(key.startswith("GNU.sparse") for key in records)
             continue
-        is_sparse = any(key.startswith("GNU.sparse") for key in extended)
-        extended = {}
+        file_kind = stat.S_IFBLK if is_sparse else _KINDS.get(kind, stat.S_IFBLK)
+        extended, is_sparse = {}, False
         # Long ago a directory was a file whose name ends so.
         if kind == _DIRECTORY or name.endswith("/"):
             continue
-        reason = _reason_against(name, stat.S_IFBLK if is_sparse else _KINDS.get(kind, stat.S_IFBLK))
+        reason = _reason_against(name, file_kind)
         yield Entry(name, size, reason, partial(_pieces_in, file, begins, size))
 
 

@@ -26,7 +26,13 @@ from agentic_backend.applications.retrieval.documents import Documents, StoredDo
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.metrics import READ, STALLED, WAITING
-from agentic_backend.applications.retrieval.reading import NOT_EMBEDDED, CollectionGone, DocumentReading, NotEmbedded
+from agentic_backend.applications.retrieval.reading import (
+    NOT_EMBEDDED,
+    CollectionGone,
+    DocumentReading,
+    ModelChanged,
+    NotEmbedded,
+)
 from agentic_backend.applications.retrieval.records import Collection, DocumentState
 from agentic_backend.applications.retrieval.shelves import Place
 
@@ -234,6 +240,9 @@ class Ingestion:
         except CollectionGone:
             await self._documents.remove(document)
             self._add(replace(job, removes=True))
+            return
+        except ModelChanged:
+            self._add(job)
             return
         is_whole = job not in self._not_embedded
         self._application.measure(READ, outcome="ready" if is_whole else "without_vectors")

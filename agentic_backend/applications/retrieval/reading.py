@@ -54,6 +54,10 @@ class CollectionGone(Exception):
     """The collection of the document is removed."""
 
 
+class ModelChanged(Exception):
+    """The collection of the document has another embedding model than when the document was begun."""
+
+
 class DocumentReading:
     def __init__(
         self,
@@ -73,7 +77,8 @@ class DocumentReading:
     async def read(self, document: StoredDocument, not_embedded: str | None) -> None:
         """Read a document that waits; `not_embedded` says why it is found by its words alone, if it is to be.
 
-        Raises DocumentUnreadable, NotEmbedded, CollectionGone, and RecordConflict if somebody else is at it.
+        Raises DocumentUnreadable, NotEmbedded, CollectionGone, ModelChanged, and RecordConflict if somebody else is at
+        it.
         """
         collection = await self._collection_of(document)
         embedder = self._embedders.of(collection.value) if not_embedded is None else None
@@ -190,6 +195,7 @@ class DocumentReading:
                 texts = [chunk.text for chunk in chunks[first : first + _EMBEDDED_AT_ONCE]]
                 if self._embedders.is_elsewhere(embedder):
                     texts = [await self._reviewed(document, text) for text in texts]
+                    await self._require_chosen(document, embedder)
                 given = [text for text in texts if text.strip()]
                 embedded = await self._application.embed(given, user=owner_of(document), model=model)
                 made = iter(embedded.vectors)
@@ -199,6 +205,11 @@ class DocumentReading:
         except AgenticError as error:
             raise NotEmbedded(error) from None
         return vectors
+
+    async def _require_chosen(self, document: StoredDocument, embedder: str) -> None:
+        """Before more of it leaves the server. Raises ModelChanged and CollectionGone."""
+        if self._embedders.of((await self._collection_of(document)).value) != embedder:
+            raise ModelChanged
 
     async def _reviewed(self, document: StoredDocument, text: str) -> str:
         """What modules leave of a text that leaves the server, as they would of a passage."""

@@ -1,8 +1,8 @@
 """What the calls of the application take and answer."""
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, ModelWrapValidatorHandler, StringConstraints, model_validator
 
 from agentic_backend.application import Frame, PageSize, Query, User, Value
 from agentic_backend.applications.retrieval.documents import StoredDocument
@@ -32,6 +32,15 @@ class ChangedCollection(Frame):
     shared_with: Group | None = None
     embedding: Embedding | None = None
     """As of a new one; what it was if this is left out."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told_if_null(cls, raw: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        # Null is the built-in model here, and elsewhere in frames what is left out.
+        changed = handler(raw)
+        if isinstance(raw, dict) and "embedding" in raw:
+            changed.model_fields_set.add("embedding")
+        return changed
 
 
 class CollectionView(Value):

@@ -16,7 +16,7 @@ from support.rest_client import error_of, plain_http, rest
 from support.running_server import FAST, running_server
 
 from agentic_backend.application import BudgetExceeded, User, Worker, WorkerEmbedder
-from agentic_backend.applications.retrieval import ingestion
+from agentic_backend.applications.retrieval import ingestion, reading
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.records import OF_USERS
 from agentic_backend.policy.usage.budgets import Budgets
@@ -40,8 +40,10 @@ class Elsewhere(ScriptedEmbeddings):
         self.model = model
         self.goes_on = asyncio.Event()
         self.goes_on.set()
+        self.was_asked = asyncio.Event()
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.was_asked.set()
         await self.goes_on.wait()
         return await super().aembed_documents(texts)
 
@@ -193,6 +195,32 @@ async def test_the_index_before_serves_until_the_other_model_has_embedded_all_an
                 await asyncio.sleep(0.02)
         assert len(elsewhere.documents) == 2
         assert (await found(ann, terms, "paid leave"))[0]["ranks"] == {"words": 1, "vectors": 1}
+
+
+async def test_no_more_of_a_document_is_sent_once_the_built_in_model_is_chosen_again(
+    letters: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_EMBEDDED_AT_ONCE", 1)
+    elsewhere = Elsewhere()
+    async with open_application(Retrieval, embeddings=elsewhere) as opened, opened.client("ann") as ann:
+        terms = (await approved(ann, "POST", "/collections", {"title": "Terms", "embedding": "default"}))["id"]
+        elsewhere.goes_on.clear()
+        await put(ann, terms, "long.md", "".join(f"# Part {n}\n\n{'leave ' * 400}\n\n" for n in range(4)).encode())
+        await elsewhere.was_asked.wait()
+        changed = await ann.put(f"/collections/{terms}", json={"title": "Terms", "embedding": None})
+        assert changed.json()["embedding"] is None
+        elsewhere.goes_on.set()
+        await until_embedded(ann, terms)
+        assert len(elsewhere.documents) == 1
+
+
+async def test_no_question_is_sent_once_the_built_in_model_is_chosen_again_where_there_is_none() -> None:
+    elsewhere = Elsewhere()
+    async with open_application(Retrieval, BY_WORDS, embeddings=elsewhere) as opened, opened.client("ann") as ann:
+        terms = await embedded_collection(ann, "Terms", leave=LEAVE)
+        await ann.put(f"/collections/{terms}", json={"title": "Terms", "embedding": None})
+        assert {*(await found(ann, terms, "leave"))[0]["ranks"]} == {"words"}
+        assert {kind for kind, _ in elsewhere.asked} == {"document"}
 
 
 async def test_collections_of_two_models_are_searched_by_both_and_one_that_is_away_leaves_the_other(

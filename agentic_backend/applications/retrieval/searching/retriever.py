@@ -153,7 +153,10 @@ class Retriever:
     def embedders_of(self, collections: Sequence[StoredCollection]) -> list[str]:
         """What embeds a question about these: what has embedded their documents, or will."""
         of = {self._embedders.of(each.value) for each in collections}
-        of.update(index.partition(" ")[2] for each in collections for index in each.value.indexes)
+        for each in collections:
+            # Where the built-in model is chosen, and there is none, nothing takes the place of the index before.
+            if each.value.embedding is not None or self._embedders.of(each.value) is not None:
+                of.update(index.partition(" ")[2] for index in each.value.indexes)
         return sorted(each for each in of if each and self._embedders.model_of(each) is not None)
 
     async def _by_graph(self, query: str, collections: Sequence[StoredCollection], depth: int) -> list[Hit]:

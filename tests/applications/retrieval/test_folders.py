@@ -136,6 +136,47 @@ async def test_nothing_is_removed_where_a_part_of_the_folder_can_not_be_looked_a
         assert {*(await settled(client, await terms_of(client)))} == {"part/flood.md"}
 
 
+async def test_nothing_is_removed_for_a_folder_that_another_has_taken_the_place_of(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(folder_commands, "_LOOK_S", 0.05)
+    monkeypatch.setattr(folder_commands, "_AGAIN_S", 0.05)
+    (parent := tmp_path / "parent").mkdir()
+    folder = folder.rename(parent / "terms")
+    (tmp_path / "others" / "terms").mkdir(parents=True)
+    (tmp_path / "others" / "terms" / "other.md").write_text("# Other")
+
+    async def until_told(problem: str) -> None:
+        async with asyncio.timeout(30):
+            while problem not in capsys.readouterr().err:
+                await asyncio.sleep(0.02)
+
+    async with open_application(Retrieval, BY_WORDS) as opened, opened.client("ann") as client:
+        await opened.application.folders.ingest(folder, **TERMS)
+        async with watching(opened, folder):
+            await until_there_are(client, "flood.md", "leave.md")
+            # As where a mount goes away.
+            folder.rename(tmp_path / "mounted")
+            folder.mkdir()
+            await until_told("The folder is empty")
+            with pytest.raises(OSError, match="The folder is empty"):
+                await opened.application.folders.ingest(folder, **TERMS, delete=True)
+            folder.rmdir()
+            (tmp_path / "mounted").rename(folder)
+            parent.rename(tmp_path / "before")
+            parent.symlink_to(tmp_path / "others")
+            await until_told("has become a link")
+            await until_there_are(client, "flood.md", "leave.md")
+            # What somebody removes while it is watched goes, and be it all.
+            parent.unlink()
+            (tmp_path / "before").rename(parent)
+            (folder / "new.md").write_text("# New")
+            await until_there_are(client, "flood.md", "leave.md", "new.md")
+            for each in folder.iterdir():
+                each.unlink()
+            await until_there_are(client)
+
+
 async def test_no_link_leads_out_of_a_folder(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("# Secret")
     (tmp_path / "secrets").mkdir()

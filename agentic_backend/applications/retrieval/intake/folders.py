@@ -21,6 +21,8 @@ MOST_FILES = 10_000
 
 _Version = tuple[int, int, int, int]
 """What tells one content of a file from another, without reading it."""
+_Directory = tuple[int, int]
+"""What tells one directory from another that takes its place."""
 
 
 class Folder:
@@ -34,6 +36,9 @@ class Folder:
         """The files by their paths in it, as they were when it was last looked at."""
         self._put: dict[str, _Version] = {}
         self._is_whole, self._is_swept = False, False
+        self._directory: _Directory | None = None
+        """The one in which there were files when it was last looked at."""
+        self._is_emptied = False
 
     async def look(self) -> list[str]:
         """The files that are to be put: at first all, then those that have changed, and are written no more.
@@ -41,8 +46,11 @@ class Folder:
         Raises OSError if the folder is away, and LimitReached.
         """
         before = self._here
-        here, self._is_whole = await asyncio.to_thread(_files_below, self._root)
+        here, self._is_whole, directory = await asyncio.to_thread(_files_below, self._root)
         self._here = here
+        if here:
+            self._directory = directory
+        self._is_emptied = directory == self._directory
         self._is_swept = self._is_swept and before is not None and before.keys() <= here.keys()
         self._put = {name: version for name, version in self._put.items() if name in here}
         return [
@@ -74,7 +82,8 @@ class Folder:
     async def remove_gone(self, into: StoredCollection) -> list[Outcome]:
         """Remove the collection's documents that came from this folder, and whose files are not there any more.
 
-        Nothing is removed where a part of the folder could not be looked at.
+        Nothing is removed where a part of the folder could not be looked at. Raises OSError if all would go, and nobody
+        has seen how the folder became empty: what was mounted there may be away.
         """
         if self._is_swept or not self._is_whole:
             return []
@@ -84,6 +93,8 @@ class Folder:
             async for each in self._documents.each_of(into)
             if each.value.source == self._source and not _is_of(here, each.value.name)
         ]
+        if gone and not here and not self._is_emptied:
+            raise OSError(errno.ENODATA, "The folder is empty, so nothing that came from it is removed.")
         outcomes = [await self._intake.remove(each) for each in gone]
         self._is_swept = True
         return outcomes
@@ -94,8 +105,14 @@ def _is_of(files: set[str], name: str) -> bool:
     return name in files or any(str(each) in files for each in PurePosixPath(name).parents)
 
 
-def _files_below(root: Path) -> tuple[dict[str, _Version], bool]:
-    """The files below a folder, by their paths in it, and whether all of it could be looked at. Raises OSError."""
+def _files_below(root: Path) -> tuple[dict[str, _Version], bool, _Directory]:
+    """The files below a folder, by their paths in it, whether all of it could be looked at, and which directory it is.
+
+    Raises OSError, also where a part of its path has become a link.
+    """
+    if root.resolve(strict=True) != root:
+        raise OSError(errno.ELOOP, "A part of the folder's path has become a link.")
+    there = root.stat()
     files: dict[str, _Version] = {}
     failed: list[OSError] = []
     os.scandir(root).close()
@@ -113,7 +130,7 @@ def _files_below(root: Path) -> tuple[dict[str, _Version], bool]:
                 files[path.relative_to(root).as_posix()] = told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino
             if len(files) > MOST_FILES:
                 raise LimitReached(f"The folder has more than {MOST_FILES:,} files.")
-    return dict(sorted(files.items())), not failed
+    return dict(sorted(files.items())), not failed, (there.st_dev, there.st_ino)
 
 
 def _opened(root: Path, path: Path) -> BinaryIO:

@@ -187,7 +187,10 @@ async def test_a_model_says_what_is_mentioned_and_related_where_one_is_set() -> 
     assert model.unsaid == 0 and "She is tall." in str(model.asks[1])
 
 
-@pytest.mark.parametrize("said", [None, "Sorry.", '[{"text": 2, "entities": [], "relations": []}]'])
+ENDLESS = f'[{{"text": 1, "entities": ["Oslo"], "relations": []{" " * 100_000}}}]'
+
+
+@pytest.mark.parametrize("said", [None, "Sorry.", '[{"text": 2, "entities": [], "relations": []}]', ENDLESS])
 async def test_where_the_model_says_nothing_noun_phrases_do(said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask_model(system: str, text: str, **more: Any) -> str:
         return said or ""

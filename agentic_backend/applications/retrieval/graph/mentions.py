@@ -16,6 +16,8 @@ from agentic_backend.applications.retrieval.graph.entities import MOST_ENTITIES,
 ASKED_AT_ONCE = 8
 """Texts that a model is asked about in one call."""
 _MOST_RELATIONS = 32
+_LONGEST_ANSWER = 100_000
+"""In characters: what is longer is not what was asked for, and takes its time to read."""
 Ask = Callable[[str, str], Awaitable[str]]
 """Asks a model: its instructions, then the text; with a timeout of its own."""
 _INSTRUCTIONS = """You list the entities that texts mention: people, organisations, places, products, rules, ids, and
@@ -57,6 +59,8 @@ async def by_model(ask: Ask, texts: Sequence[str]) -> list[Mentioned] | None:
     mark = secrets.token_hex(8)
     parts = [f"{mark} text {number}\n{text}" for number, text in enumerate(texts, start=1)]
     answer = await ask(_INSTRUCTIONS.format(mark=mark, most=MOST_ENTITIES), "\n".join([*parts, mark]))
+    if len(answer) > _LONGEST_ANSWER:
+        return None
     try:
         # Many models put JSON into a block of code, whatever they are told.
         said = _ANSWER.validate_python(json.loads(answer[answer.find("[") : answer.rfind("]") + 1]))

@@ -195,6 +195,15 @@ async def test_no_link_leads_out_of_a_folder(folder: Path, tmp_path: Path) -> No
         (folder / "flood.md").symlink_to("../secret.md")
         [outcome] = await watched.put(into, "flood.md")
         assert outcome.has_failed
+        # Or a pipe that nobody fills.
+        (folder / "leave.md").unlink()
+        os.mkfifo(folder / "leave.md")
+        putting = asyncio.create_task(watched.put(into, "leave.md"))
+        await asyncio.wait([putting], timeout=5)
+        # Without an end it would hold its thread.
+        os.close(os.open(folder / "leave.md", os.O_RDWR | os.O_NONBLOCK))
+        [outcome] = putting.result()
+        assert outcome.has_failed
 
 
 async def test_a_folder_is_watched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,8 +134,8 @@ def _files_below(root: Path) -> tuple[dict[str, _Version], bool, _Directory]:
 
 
 def _opened(root: Path, path: Path) -> BinaryIO:
-    """Raises OSError, also for what has become a link out of the folder meanwhile."""
-    file = path.open("rb")
+    """Raises OSError, also for what has become a link out of the folder meanwhile, or a pipe, which nobody may fill."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
     try:
         there = path.resolve(strict=True)
         if not there.is_relative_to(root) or not os.path.samestat(os.lstat(there), os.fstat(file.fileno())):

@@ -31,6 +31,7 @@ from agentic_backend.applications.retrieval.reading import (
     CollectionGone,
     DocumentReading,
     ModelChanged,
+    NoModules,
     NotEmbedded,
 )
 from agentic_backend.applications.retrieval.records import Collection, DocumentState
@@ -112,6 +113,8 @@ class Ingestion:
         """How often documents have failed that are tried again."""
         self._not_embedded: dict[_Job, str] = {}
         """Documents that could not be embedded, and why, in words for people."""
+        self.left_to_servers: set[tuple[Place, str]] = set()
+        """Documents whose texts no module can look at here; none on a server."""
         self._seen: set[tuple[DocumentState, str]] = set()
         """The documents that waited when work was last looked for."""
         self._seen_at = self._moved_at = monotonic()
@@ -210,6 +213,8 @@ class Ingestion:
             except (RecordConflict, SessionNotFound):
                 # Another instance is at it, or another content has come, which has a turn of its own; or it is gone.
                 continue
+            except NoModules:
+                self.left_to_servers.add((job.place, job.key))
             except StoreUnavailable:
                 # Nothing goes on without it.
                 await asyncio.sleep(_AGAIN_S)

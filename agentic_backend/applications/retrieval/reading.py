@@ -58,6 +58,10 @@ class ModelChanged(Exception):
     """The collection of the document has another embedding model than when the document was begun."""
 
 
+class NoModules(Exception):
+    """No module can look at texts that leave the server, as in a command: the document is left to a server."""
+
+
 class DocumentReading:
     def __init__(
         self,
@@ -77,8 +81,8 @@ class DocumentReading:
     async def read(self, document: StoredDocument, not_embedded: str | None) -> None:
         """Read a document that waits; `not_embedded` says why it is found by its words alone, if it is to be.
 
-        Raises DocumentUnreadable, NotEmbedded, CollectionGone, ModelChanged, and RecordConflict if somebody else is at
-        it.
+        Raises DocumentUnreadable, NotEmbedded, CollectionGone, ModelChanged, NoModules, and RecordConflict if somebody
+        else is at it.
         """
         collection = await self._collection_of(document)
         embedder = self._embedders.of(collection.value) if not_embedded is None else None
@@ -176,8 +180,6 @@ class DocumentReading:
                 last = first + ASKED_AT_ONCE
                 given = [await self._reviewed(document, text) for text in texts[first:last]]
                 mentioned[first:last] = await by_model(ask, given) or mentioned[first:last]
-        except RecordConflict:
-            raise
         except AgenticError as error:
             # Of the rest it isn't asked: what keeps it from answering may take its time for each.
             log.warning("entities not found by model", extra={"model": self._graph_model, "code": error.code})
@@ -200,8 +202,6 @@ class DocumentReading:
                 embedded = await self._application.embed(given, user=owner_of(document), model=model)
                 made = iter(embedded.vectors)
                 vectors += [next(made) if text.strip() else None for text in texts]
-        except RecordConflict:
-            raise
         except AgenticError as error:
             raise NotEmbedded(error) from None
         return vectors
@@ -212,7 +212,7 @@ class DocumentReading:
             raise ModelChanged
 
     async def _reviewed(self, document: StoredDocument, text: str) -> str:
-        """What modules leave of a text that leaves the server, as they would of a passage."""
+        """What modules leave of a text that leaves the server, as they would of a passage. Raises NoModules."""
         try:
             reviewed = await self._application.review(
                 text,
@@ -223,8 +223,7 @@ class DocumentReading:
                 within=document.key,
             )
         except ApplicationUnavailable:
-            # This is a command: a server is left to do it, whose modules look at texts.
-            raise RecordConflict from None
+            raise NoModules from None
         return reviewed.text
 
     async def _store(

@@ -289,6 +289,22 @@ async def test_where_no_module_can_look_at_texts_as_in_commands_documents_wait_f
         await until_embedded(ann, made["id"])
 
 
+async def test_ingest_does_not_wait_for_what_only_a_server_may_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "leave.md").write_text(LEAVE)
+    elsewhere = Elsewhere()
+    async with open_application(Retrieval, BY_WORDS, embeddings=elsewhere) as opened:
+        services = opened.application.services
+        assert services is not None
+        services._reviews = None
+        async with asyncio.timeout(30):
+            await opened.application.folders.ingest(
+                tmp_path, collection="Folder", user="ann", embedding="default", yes=True
+            )
+    assert "1 to be read by a server" in capsys.readouterr().out and elsewhere.documents == []
+
+
 async def test_another_version_of_a_model_embeds_anew(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'store.db'}"
     async with (

@@ -112,14 +112,15 @@ class FolderCommands:
         return next((each for each in readable if each.value.title == title), None)
 
     async def _until_read(self, report: Report) -> None:
-        """Wait until none of its documents is to be read any more."""
-        documents, again_at = self._application.documents, _READ_AGAIN_LOOKS
+        """Wait until none of its documents is to be read here any more."""
+        documents, ingestion = self._application.documents, self._application.ingestion
+        again_at = _READ_AGAIN_LOOKS
         while some := dict(islice(report.waiting.items(), _LOOKED_AT_ONCE)):
-            report.read(some, await documents.several(some))
+            report.read(some, await documents.several(some), ingestion.left_to_servers)
             again_at -= 1
             if again_at == 0:
                 # Another instance may have been at it, and be gone.
-                await self._application.ingestion.find_work()
+                await ingestion.find_work()
                 again_at = _READ_AGAIN_LOOKS
             await asyncio.sleep(_READ_LOOK_S)
 

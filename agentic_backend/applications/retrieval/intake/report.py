@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from agentic_backend.applications.retrieval.documents import StoredDocument
 from agentic_backend.applications.retrieval.intake.intake import Outcome
@@ -23,6 +23,7 @@ class Report:
         self.waiting: dict[tuple[Place, str], StoredDocument] = {}
         """The documents that are still to be read."""
         self._to_read = 0
+        self._left = 0
 
     @property
     def has_failed(self) -> bool:
@@ -43,12 +44,18 @@ class Report:
             self._print(f"{self._looked_at}/{self._files} {told(outcome)}")
 
     def read(
-        self, some: Mapping[tuple[Place, str], StoredDocument], found: Mapping[tuple[Place, str], StoredDocument]
+        self,
+        some: Mapping[tuple[Place, str], StoredDocument],
+        found: Mapping[tuple[Place, str], StoredDocument],
+        left: Set[tuple[Place, str]],
     ) -> None:
-        """What was found of some documents that waited."""
+        """What was found of some documents that waited; those that are `left` are not read here."""
         for place, document in some.items():
             state = found[place].value.state if place in found else None
             if place in found and state in ("receiving", "waiting"):
+                if place in left:
+                    del self.waiting[place]
+                    self._left += 1
                 continue
             del self.waiting[place]
             if state == "failed":
@@ -58,6 +65,8 @@ class Report:
 
     def end(self) -> None:
         self._print(", ".join(f"{self._counts[word]} {word}" for word in _WORDS))
+        if self._left:
+            print(f"{self._left} to be read by a server, whose modules look at what leaves it")
 
     def _print(self, line: str) -> None:
         # It takes the place of the bar.

@@ -7,37 +7,20 @@ import stat
 import tarfile
 import tracemalloc
 import zipfile
-from collections.abc import AsyncIterator, Callable
-from itertools import count
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 from pytest import mark
-from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, settled
+from support.collections_of_documents import FLOOD, LEAVE, collection, found, settled
 from support.rest_client import error_of
 
 from agentic_backend.application import BadFrame, MessageTooLarge
-from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.applications.retrieval.intake import archives, intake
 from agentic_backend.applications.retrieval.intake.archives import Archive, Unreadable
-from agentic_backend.testing import OpenedApplication, open_application
 
 pytestmark = mark.asyncio(loop_scope="module")
-_numbers = count()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def opened() -> AsyncIterator[OpenedApplication[Retrieval]]:
-    async with open_application(Retrieval, BY_WORDS) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def ann(opened: OpenedApplication[Retrieval]) -> AsyncIterator[httpx.AsyncClient]:
-    async with opened.client(f"ann{next(_numbers)}") as client:
-        yield client
 
 
 def zipped(files: dict[str, bytes], packed: int = zipfile.ZIP_DEFLATED) -> bytes:

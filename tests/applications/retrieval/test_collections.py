@@ -1,33 +1,17 @@
 """Collections and their documents: what is put there is found, by whom it may be, and what is removed by nobody."""
 
 import os
-from collections.abc import AsyncIterator
-from itertools import count
 from pathlib import Path
 
 import httpx
-import pytest_asyncio
 from pytest import CaptureFixture, mark
-from support.collections_of_documents import BY_WORDS, FLOOD, LEAVE, collection, found, put, settled
+from support.collections_of_documents import FLOOD, LEAVE, collection, found, put, settled
 from support.rest_client import error_of
 
 from agentic_backend.applications.retrieval.application import Retrieval
-from agentic_backend.testing import OpenedApplication, open_application
+from agentic_backend.testing import OpenedApplication
 
 pytestmark = mark.asyncio(loop_scope="module")
-_numbers = count()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def opened() -> AsyncIterator[OpenedApplication[Retrieval]]:
-    async with open_application(Retrieval, BY_WORDS) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def ann(opened: OpenedApplication[Retrieval]) -> AsyncIterator[httpx.AsyncClient]:
-    async with opened.client(f"ann{next(_numbers)}") as client:
-        yield client
 
 
 async def test_what_is_put_is_found_with_its_place(ann: httpx.AsyncClient) -> None:

@@ -1,9 +1,10 @@
 """ExchangeStart: the input of a run of an exchange: a new one, one continued after a pause, or a resumed one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_manager import CatalogAgent
+from agentic_backend.agents.runtime_context import AttachedImage
 from agentic_backend.policy.hooks.exchange_modules import ExchangeModules
 from agentic_backend.policy.scopes.effective import Effective
 from agentic_backend.protocol.messages import TokenUsage
@@ -47,6 +48,10 @@ class ExchangeStart:
     """What applies to the exchange in its scope."""
     modules: ExchangeModules | None = None
     """The modules that have looked at its opening; None if none has, or another run has begun the exchange."""
+    past: Sequence[MessageRecord] = field(default=(), repr=False)
+    """What was said before a query, as its client tells it; each message of a person begins an exchange."""
+    images: Mapping[str, AttachedImage] = field(default_factory=dict, repr=False)
+    """The images that came with a query, by the ids that its messages refer to."""
 
     @property
     def stored(self) -> Sequence[MessageRecord]:

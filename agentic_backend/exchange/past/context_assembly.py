@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 from agentic_backend.agents.agent_factory import WarmAgent
 from agentic_backend.exchange.past.background_reports import NO_REPORTS, BackgroundReports
 from agentic_backend.exchange.past.given_history import GivenHistory, HistoryLimits, given_history
-from agentic_backend.exchange.past.recall import Memory, Needed
+from agentic_backend.exchange.past.recall import Memory, Needed, given_memory
 from agentic_backend.exchange.services import ExchangeServices
 from agentic_backend.exchange.start import ExchangeStart
 from agentic_backend.policy.prompt.context_window import ContextWindow, Summary
@@ -84,6 +84,8 @@ class ContextAssembly:
     async def memory(self, needed: Needed = len) -> Memory:
         """What the session keeps of its past; of what the graph has not seen no more than is `needed`."""
         start, window = self._start, self._window.exchanges
+        if start.session is None:
+            return given_memory(start.past, window)
         return await self._services.recall.restore(
             self._warm, start.session, start.opening.rank, window, start.log_fields, needed
         )

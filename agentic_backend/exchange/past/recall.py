@@ -98,6 +98,12 @@ class Ended:
     memory: Memory | None = None
 
 
+def given_memory(past: Sequence[MessageRecord], window: int) -> Memory:
+    """The last `window` exchanges of what a query's client tells of its past."""
+    unseen = restore_exchanges(past)[-window:] if window else []
+    return Memory(window, 0, 0, unseen=unseen, stored=())
+
+
 class Recall:
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -29,6 +29,7 @@ class RunImages:
         self._store = store
         self._user_id = start.record.user_id
         self._session_id = start.session.family_id if start.session is not None else None
+        self._given = start.images
         self._most_bytes = most_bytes
 
     async def of(self, messages: Iterable[Any], *packed: bytes) -> Mapping[str, AttachedImage]:
@@ -38,7 +39,9 @@ class RunImages:
         """
         earlier = [one for state in packed if state for one in await asyncio.to_thread(referred_in_bytes, state)]
         ids = list(dict.fromkeys(reversed([*earlier, *referred_in(messages)])))[:_MOST]
-        return await self._read(ids) if ids else {}
+        given = {name: self._given[name] for name in ids if name in self._given}
+        stored = [name for name in ids if name not in given]
+        return {**given, **(await self._read(stored) if stored else {})}
 
     async def _read(self, ids: Sequence[str]) -> Mapping[str, AttachedImage]:
         found = {each.id: each for each in await self._store.get_attachments(ids) if each.mime in IMAGES}

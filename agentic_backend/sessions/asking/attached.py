@@ -1,17 +1,29 @@
-"""What files that are attached to a message add to it: parts that people see, and texts that models read. Pure."""
+"""What a message has beside its words: parts that people see, and texts that models read. Pure."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentic_backend.attachments.kinds import IMAGES
 from agentic_backend.protocol.parts import FilePart, ImageUrlPart, Part, TextPart, attachment_url
 from agentic_backend.stores.records import AttachmentRecord
 
+_INSTRUCTIONS = "\nThe program through which this message came asks you to keep to these instructions:\n\n{}"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file that comes with a query itself, and is kept nowhere."""
+
+    record: AttachmentRecord
+    content: bytes = field(repr=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Attached:
     files: Sequence[AttachmentRecord] = ()
+    instructions: str = field(default="", repr=False)
+    """What the client's program asks of the agent. It has no more weight than the user's own words."""
 
     @property
     def parts(self) -> list[Part]:
@@ -26,8 +38,10 @@ class Attached:
     @property
     def model_parts(self) -> list[Part]:
         """What models are given beside the message and its images."""
-        texts = "\n".join(_fenced(each.name, each.text) for each in self.files if each.text is not None)
-        return [TextPart(text=texts)] if texts else []
+        texts = [_fenced(each.name, each.text) for each in self.files if each.text is not None]
+        if self.instructions:
+            texts.append(_INSTRUCTIONS.format(self.instructions))
+        return [TextPart(text="\n".join(texts))] if texts else []
 
     @property
     def characters(self) -> int:

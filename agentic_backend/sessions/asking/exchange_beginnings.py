@@ -21,6 +21,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions
 from agentic_backend.sessions.asking.attached import Attached
+from agentic_backend.sessions.asking.given_past import images_in, past_draft, placed_past
 from agentic_backend.sessions.asking.opening_review import Opening, OpeningReview
 from agentic_backend.sessions.asking.quitting import QuitAgent, asks_to_quit
 from agentic_backend.sessions.asking.titles import provisional_title
@@ -71,11 +72,16 @@ class ExchangeBeginnings:
         await self._check_budget(user, found.scope)
         record = self._record(uuid4().hex, user, turn, request_id, found=found, session=None)
         check_context(found.agent, record)
-        looked = await self._review.look_at(record, found, None, turn.message)
+        files = [*(each for message in turn.history for each in message.files), *turn.files]
+        self._attachments.taken([each.record for each in files], found.agent)
+        attached = Attached([each.record for each in turn.files], turn.instructions)
+        looked = await self._review.look_at(record, found, None, turn.message, attached=attached)
+        drafts = await self._review.look_at_past(looked, list(map(past_draft, turn.history)))
         [opening] = place([looked.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
         self._review.tell(looked)
         start = ExchangeStart(looked.record, found.agent, None, opening, for_author=user.sees_details)
-        return replace(start, effective=found.effective, modules=looked.modules)
+        past, images = placed_past(drafts, record.id, record.started_at), await images_in(files)
+        return replace(start, effective=found.effective, modules=looked.modules, past=past, images=images)
 
     async def in_session(self, user: User, turn: Turn, exchange_id: str, request_id: str) -> ExchangeStart:
         """Begin the exchange in a session, new or not. Raises what `begin_exchange` raises, and TooManyRuns."""
@@ -136,7 +142,8 @@ class ExchangeBeginnings:
             asked = await self._store.find_exchange(user.id, turn.client_exchange_id)
             if asked is not None:
                 raise AlreadyAsked(asked.id)
-        return await self._attachments.given_with(turn.attachments, user, session.family_id, found.agent)
+        given = await self._attachments.given_with(turn.attachments, user, session.family_id, found.agent)
+        return replace(given, instructions=turn.instructions)
 
     async def _start(
         self, record: ExchangeRecord, found: AgentInScope, session: SessionRecord, opening: MessageRecord, user: User

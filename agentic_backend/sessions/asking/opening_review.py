@@ -79,6 +79,23 @@ class OpeningReview:
             session = replace(session, title=provisional_title(without_placeholders(text_of(message.parts), "…")))
         return Opening(record, message, session, modules, look.trail)
 
+    async def look_at_past(self, opening: Opening, past: Sequence[MessageDraft]) -> list[MessageDraft]:
+        """What the modules leave of the messages before a query: they look at each as at one of the user's.
+
+        One that a module blocks tells no more than that, so that the user can go on after it.
+        """
+        if opening.modules is None or not opening.modules.has(Point.BEFORE_AI):
+            return list(past)
+        return [await self._looked_at(opening.modules, message) for message in past]
+
+    async def _looked_at(self, modules: ExchangeModules, message: MessageDraft) -> MessageDraft:
+        look = await modules.before_ai(message.parts)
+        if message.model_parts and look.blocked_response is None:
+            look = look.followed_by(await modules.before_ai(message.model_parts))
+        if look.blocked_response is not None:
+            return replace(message, parts=[TextPart(text=BLOCKED_TEXT)], model_parts=[])
+        return replace(message, parts=look.parts, model_parts=look.model_parts)
+
     def tell(self, opening: Opening, *, is_new: bool = False) -> None:
         """Tell modules, beside the exchange, of the message that is stored, and of the new session."""
         if opening.modules is None:

@@ -14,9 +14,19 @@ from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.exact_json import all_exact
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import Part, text_of
+from agentic_backend.sessions.asking.attached import GivenFile
 from agentic_backend.stores.records import MessageDraft
 
 _SHOWN_KEY = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PastMessage:
+    """A message before a query, as the client tells it."""
+
+    role: Literal["user", "assistant"]
+    text: str = field(repr=False)
+    files: Sequence[GivenFile] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,14 @@ class Turn:
     """The client's id for the exchange: a repeated ask with the same id starts nothing."""
     runtime_context: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The client's data for the agent; never used as identity."""
+    instructions: str = field(default="", repr=False)
+    """What the client's program asks of the agent beside the message."""
+    new_session_id: str | None = None
+    """The id of the session that it opens; None makes one."""
+    history: Sequence[PastMessage] = ()
+    """What was said before a query; a session has its own."""
+    files: Sequence[GivenFile] = ()
+    """The files of a query."""
 
     @property
     def text(self) -> str:
@@ -54,6 +72,8 @@ class Turn:
 
         So if an ask's answer is lost, its attachments are not in another session when it is asked again.
         """
+        if self.new_session_id is not None:
+            return self.new_session_id
         if not self.attachments or self.client_exchange_id is None:
             return uuid4().hex
         named = orjson.dumps([user_id, self.client_exchange_id, *self.attachments])
@@ -63,9 +83,12 @@ class Turn:
         """Check the sizes and the context. Raises MessageTooLarge or BadFrame, which name the field and the reason."""
         if len(self.text.encode()) > limits.message_bytes:
             raise MessageTooLarge(f"message: larger than the limit of {limits.message_bytes} bytes")
+        if len(self.instructions.encode()) > limits.message_bytes:
+            raise MessageTooLarge(f"instructions: larger than the limit of {limits.message_bytes} bytes")
         if self.attachments and self.mode == "query":
             raise BadFrame("attachments: a query keeps nothing, so it takes none")
-        if len(self.attachments) > limits.attachments_per_ask:
+        files = [*self.files, *(each for message in self.history for each in message.files)]
+        if max(len(self.attachments), len(files)) > limits.attachments_per_ask:
             raise BadFrame(f"attachments: more than the limit of {limits.attachments_per_ask}")
         if len(set(self.attachments)) < len(self.attachments):
             raise BadFrame("attachments: one is named twice")

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import AgenticError, AttachmentNotFound, AttachmentSent, BadFrame, StoreUnavailable
 from agentic_backend.mcp import UI_RESOURCE
 from agentic_backend.sessions.asking.ask_rate import AskRate
-from agentic_backend.sessions.asking.attached import Attached
+from agentic_backend.sessions.asking.attached import Attached, GivenFile
 from agentic_backend.sessions.bulkhead import Bulkhead
 from agentic_backend.sessions.documents import Documents
 from agentic_backend.stores.base import Store
@@ -69,9 +70,14 @@ class Attachments:
         Raises BadFrame if it is of no kind that is taken, RateLimited and Overloaded if too many documents are read,
         LimitReached if the user has too much, and StoreUnavailable.
         """
+        attachment = await self._examined(user, name, file)
+        most = self._limits.attachments_per_user_bytes
+        return await self._store.add_attachment(attachment, _pieces(file), most)
+
+    async def _examined(self, user: User, name: str, file: BinaryIO) -> AttachmentRecord:
         whose = None if self._limits.uploads_per_user is None else user.id
         examined = await self._examiner.examine(file, name, partial(self._documents.read, whose=whose))
-        attachment = AttachmentRecord(
+        return AttachmentRecord(
             id=uuid4().hex,
             user_id=user.id,
             name=clean_name(name),
@@ -82,8 +88,12 @@ class Attachments:
             created_at=self._store.now(),
             text=examined.text,
         )
-        most = self._limits.attachments_per_user_bytes
-        return await self._store.add_attachment(attachment, _pieces(file), most)
+
+    async def examined(self, user: User, name: str, content: bytes) -> GivenFile:
+        """A file that comes with a query, which keeps none. Raises BadFrame, RateLimited and Overloaded, as `add`."""
+        with await asyncio.to_thread(_file_with, content) as file:
+            record = await self._examined(user, name, file)
+        return GivenFile(record, content)
 
     async def add_text(self, user: User, name: str, text: str) -> AttachmentRecord:
         """Keep `text`, of no file of the user's, as an attachment. Raises LimitReached and StoreUnavailable."""
@@ -129,10 +139,15 @@ class Attachments:
             found = own.get(attachment_id)
             if found is None or found.session_id not in (None, family_id) or found.mime == UI_RESOURCE:
                 raise AttachmentNotFound(f"attachments.{number}: there is no such attachment")
+        return self.taken([own[attachment_id] for attachment_id in ids], agent)
+
+    def taken(self, files: Sequence[AttachmentRecord], agent: CatalogAgent) -> Attached:
+        """The files of an ask. Raises BadFrame if the agent can't be given one of them, or they are too much."""
+        for number, found in enumerate(files):
             if found.mime in IMAGES and not self._takes_images(agent):
                 content = f"attachments.{number}: {found.name!r} is an image, and the agent's model takes none"
                 raise BadFrame(content)
-        attached = Attached([own[attachment_id] for attachment_id in ids])
+        attached = Attached(files)
         if attached.characters > self._limits.attachment_text_chars:
             most = self._limits.attachment_text_chars
             content = f"attachments: the files have {attached.characters:,} characters; at most {most:,} are read"
@@ -185,6 +200,20 @@ class Attachments:
         if isinstance(agent.target, Pregel) and agent.settings.model is None:
             return False
         return takes_images(self._models.get(agent.settings.model))
+
+
+def _file_with(content: bytes) -> BinaryIO:
+    """A file of the operating system, as examining needs one. Raises StoreUnavailable if the disk is full."""
+    try:
+        file = TemporaryFile()
+    except OSError as error:
+        raise StoreUnavailable from error
+    try:
+        file.write(content)
+    except OSError as error:
+        file.close()
+        raise StoreUnavailable from error
+    return file
 
 
 async def _whole(content: bytes) -> AsyncIterator[bytes]:

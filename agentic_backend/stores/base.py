@@ -291,7 +291,7 @@ class Store(
         `first_rank` is the caller's guess at the session's next rank; the store corrects it. Drops the checkpoints of
         the session's earlier exchanges. Takes an archived session out of the archive, and its family with it, which a
         store without transactions may do just after that. Raises AlreadyAsked, SessionNotFound (also if the session
-        belongs to another user), SessionCompleted, SessionBusy.
+        belongs to another user), SessionCompleted, SessionBusy (also if another session has the id of `new_session`).
         """
         ...
 

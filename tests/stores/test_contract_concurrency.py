@@ -41,6 +41,23 @@ async def test_of_many_asks_in_a_session_one_begins(open_store: OpenStore) -> No
     assert begun == winners
 
 
+async def test_of_many_asks_that_open_a_session_of_one_id_one_begins(open_store: OpenStore) -> None:
+    stores = [await open_store(), await open_store()]
+    session = a_session()
+    exchanges = [an_exchange(session) for _ in range(20)]
+    outcomes = await asyncio.gather(
+        *(
+            store.begin_exchange(exchange, question(), session)
+            for store, exchange in zip(cycle(stores), exchanges, strict=False)
+        ),
+        return_exceptions=True,
+    )
+    winners = [exchange for exchange, outcome in zip(exchanges, outcomes, strict=True) if isinstance(outcome, Written)]
+    assert len(winners) == 1 and sum(isinstance(outcome, SessionBusy) for outcome in outcomes) == 19
+    assert [message.exchange_id for message in await stores[1].messages_after(session.id, -1, 100)] == [winners[0].id]
+    assert [one for one in exchanges if await stores[0].get_exchange(one.id) is not None] == winners
+
+
 async def test_of_an_ask_sent_many_times_one_begins(open_store: OpenStore) -> None:
     """Each sending brings a session of its own, as the first ask of a chat does."""
     stores = [await open_store(), await open_store()]

@@ -144,7 +144,10 @@ def _as_expected(exchange: ExchangeRecord) -> Document:
 async def open_with(
     database: Database, exchange: ExchangeRecord, opening: MessageDraft, new_session: SessionRecord, now: datetime
 ) -> Written:
-    """Insert the exchange's first message, then a session with the exchange in it."""
+    """Insert the exchange's first message, then a session with the exchange in it.
+
+    Raises SessionBusy if there is one with its id, or one is being opened.
+    """
     at = max(now, exchange.started_at, new_session.updated_at)
     messages = place(
         [opening], session_id=new_session.id, exchange_id=exchange.id, next_rank=new_session.next_rank, at=at
@@ -158,8 +161,15 @@ async def open_with(
         message_count=new_session.message_count + 1,
         turn_count=new_session.turn_count + 1,
     )
-    await database["messages"].insert_many([document(MESSAGES, message, batch=exchange.id) for message in messages])
-    await database["sessions"].insert_one(document(SESSIONS, session))
+    documents = [document(MESSAGES, message, batch=exchange.id) for message in messages]
+    if not await inserted(database["messages"].insert_many(documents)):
+        raise SessionBusy
+    if not await inserted(database["sessions"].insert_one(document(SESSIONS, session))):
+        own = {"_id": session.id, "active_exchange_id": exchange.id}
+        # If the driver has sent it twice, the session is this one.
+        if await database["sessions"].find_one(own, {"_id": 1}) is None:
+            await database["messages"].delete_many({"session_id": session.id, "batch": exchange.id})
+            raise SessionBusy
     return Written(session, messages)
 
 

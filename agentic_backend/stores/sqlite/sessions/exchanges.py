@@ -127,6 +127,8 @@ class Exchanges(Part):
     ) -> Written:
         _refuse_repeated(db, exchange)
         if new_session is not None:
+            if session_with(db, new_session.id) is not None:
+                raise SessionBusy
             insert(db, SESSIONS, [new_session])
         before = session_with(db, exchange.session_id)
         if before is None or before.user_id != exchange.user_id:

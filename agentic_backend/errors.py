@@ -340,6 +340,13 @@ class ContentFiltered(AgenticError):
     default = "The language model's provider filtered the content."
 
 
+class AnswerInvalid(AgenticError):
+    """Of an answer in a format that the client has asked for."""
+
+    code, http_status, whose, retryable = "answer_invalid", 422, "external", False
+    default = "The answer is not in the format that was asked for."
+
+
 class AuthUnavailable(AgenticError):
     code, http_status, whose = "auth_unavailable", 503, "external"
     default = "Tokens can't be checked at the moment; try again soon."

@@ -48,6 +48,7 @@ CONTRACT = {
     "model_quota": (502, "external", False),
     "context_too_long": (422, "client", False),
     "content_filtered": (422, "client", False),
+    "answer_invalid": (422, "external", False),
     "auth_unavailable": (503, "external", True),
     "store_unavailable": (503, "external", True),
     "shutting_down": (503, "internal", True),

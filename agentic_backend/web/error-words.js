@@ -50,6 +50,7 @@ const SENTENCES = {
   model_quota: "The quota at the language model's provider is used up.",
   context_too_long: "The conversation is too long for the language model.",
   content_filtered: "The language model's provider filtered the content.",
+  answer_invalid: "The answer is not in the format that was asked for.",
   auth_unavailable: "Your sign-in can't be checked at the moment. Try again soon.",
   store_unavailable: "The server can't reach its storage. Nothing was saved.",
   shutting_down: "The server is going down. Try again in a moment.",

@@ -364,6 +364,7 @@ export default {
     "Die Agenten der Datei kommen in die Datenbank; einer, der schon da ist, bekommt eine neue Version.",
   "The agent’s own profile": "Das Profil des Agenten",
   "The answer": "Antwort",
+  "The answer is not in the format that was asked for.": "Die Antwort hat nicht das verlangte Format.",
   "The answer was interrupted.": "Die Antwort wurde unterbrochen.",
   "The application is not available.": "Die Anwendung ist nicht verfügbar.",
   "The arguments are not those that were shown.": "Die Argumente sind nicht die angezeigten.",

@@ -365,6 +365,7 @@ export default {
     "Les agents du fichier entrent dans la base de données ; celui qui y est déjà reçoit une nouvelle version.",
   "The agent’s own profile": "Le profil propre à l’agent",
   "The answer": "Réponse",
+  "The answer is not in the format that was asked for.": "La réponse n’a pas le format demandé.",
   "The answer was interrupted.": "La réponse a été interrompue.",
   "The application is not available.": "L’application n’est pas disponible.",
   "The arguments are not those that were shown.": "Les arguments ne sont pas ceux qui ont été affichés.",

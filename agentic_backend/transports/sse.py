@@ -46,14 +46,15 @@ class ServerSentEvent:
     """`data` is JSON without a line break."""
 
     data: str
-    event: str
+    event: str | None = None
     id: str | None = None
 
     def encode(self) -> bytes:
         place, data = "" if self.id is None else f"id: {self.id}\n", self.data
+        name = "" if self.event is None else f"event: {self.event}\n"
         for character, escaped in _LINE_BREAKS.items():
             data = data.replace(character, escaped)
-        return f"{place}event: {self.event}\ndata: {data}\n\n".encode()
+        return f"{place}{name}data: {data}\n\n".encode()
 
 
 class Events(Protocol):

@@ -89,6 +89,11 @@ class Attachments:
             text=examined.text,
         )
 
+    async def add_bytes(self, user: User, name: str, content: bytes) -> AttachmentRecord:
+        """Keep a file that is in memory. Raises as `add`."""
+        with await asyncio.to_thread(_file_with, content) as file:
+            return await self.add(user, name, file)
+
     async def examined(self, user: User, name: str, content: bytes) -> GivenFile:
         """A file that comes with a query, which keeps none. Raises BadFrame, RateLimited and Overloaded, as `add`."""
         with await asyncio.to_thread(_file_with, content) as file:

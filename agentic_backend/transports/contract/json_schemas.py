@@ -123,9 +123,9 @@ def _open(model: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _with_type(frame: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a frame that needs its type, unless it is the one that a frame without type is."""
+    """The schema of a frame that needs its fixed type, unless it is the one that a frame without type is."""
     of_type = frame["properties"].get("type", {})
-    if of_type.get("default", TYPE_BY_DEFAULT) == TYPE_BY_DEFAULT:
+    if "const" not in of_type or of_type.get("default", TYPE_BY_DEFAULT) == TYPE_BY_DEFAULT:
         return frame
     properties = {**frame["properties"], "type": {"const": of_type["const"], "type": "string"}}
     return {**frame, "properties": properties, "required": ["type", *frame.get("required", ())]}

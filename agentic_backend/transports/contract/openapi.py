@@ -130,6 +130,8 @@ def _types(operations: Iterable[Operation]) -> Iterable[tuple[str, JsonSchemaMod
             yield f"{operation.id} body", "validation", operation.body
         if operation.answer_type is not None:
             yield f"{operation.id} answer", "serialization", operation.answer_type
+        if operation.answer is not None and operation.answer.or_events is not None:
+            yield f"{operation.id} events", "serialization", operation.answer.or_events
         forms[operation.error_form.__name__] = operation.error_form
     for name, form in forms.items():
         yield name, "serialization", form
@@ -212,6 +214,9 @@ class _Described:
             content = {"application/json": self._content(schema)}
             if operation.answer is not None and operation.answer.or_text is not None:
                 content[operation.answer.or_text] = {"schema": {"type": "string"}, "example": "# Weather in Bern"}
+            if operation.answer is not None and operation.answer.or_events is not None:
+                events = _event_of(self._schemas[f"{operation.id} events"], operation.answer.last_data)
+                content["text/event-stream"] = {"schema": events, "example": self._examples.of(events)}
             return {"description": self._told(schema), "content": content}
         media_type = operation.answer.media_type
         if media_type == BINARY:
@@ -248,17 +253,18 @@ def _file(field: str) -> Json:
     return {"description": "One file.", "required": True, "content": {"multipart/form-data": described}}
 
 
-def _event_of(data: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a server-sent event whose data is JSON of this schema.
+def _event_of(data: JsonSchemaValue, last_data: str | None = None) -> JsonSchemaValue:
+    """The schema of a server-sent event whose data is JSON of this schema, or `last_data`.
 
     It has the form that OpenAPI 3.2 has for events, and tools expect before: https://spec.openapis.org/oas/v3.2.0.html
     """
+    content: JsonSchemaValue = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
     return {
         "type": "object",
         "properties": {
             "event": {"type": "string", "description": "The type of the event."},
             "id": {"type": "string", "description": "The place of the event in its stream, where it has one."},
-            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
+            "data": content if last_data is None else {"anyOf": [content, {"const": last_data}]},
         },
         "required": ["data"],
     }

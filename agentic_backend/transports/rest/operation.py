@@ -21,6 +21,7 @@ from agentic_backend.errors import (
     AgenticError,
     AgentNotFound,
     AgentUnavailable,
+    AnswerInvalid,
     ApprovalMismatch,
     ApprovalNotFound,
     AssignmentClosed,
@@ -31,10 +32,19 @@ from agentic_backend.errors import (
     Blocked,
     BudgetExceeded,
     CheckpointMissing,
+    ContentFiltered,
+    ContextTooLong,
     ExchangeNotFound,
     Forbidden,
     Internal,
+    Interrupted,
+    LimitReached,
     MessageTooLarge,
+    ModelError,
+    ModelNotFound,
+    ModelQuota,
+    ModelRefusedKey,
+    ModelTimeout,
     NotFound,
     Overloaded,
     RateLimited,
@@ -80,12 +90,15 @@ class Streamed:
     """What a handler answers with if it makes the Response itself: the media type, and the type of its content.
 
     It is the type of the data of each event of a stream, of each line of `application/x-ndjson`, and of a whole JSON
-    body. `or_text` is the media type of the text that a caller may choose instead.
+    body. A caller may choose a text instead, whose media type is `or_text`, or events, whose data are `or_events`, and
+    after the last of them `last_data`.
     """
 
     media_type: str
     content: Any
     or_text: str | None = None
+    or_events: Any = None
+    last_data: str | None = None
 
 
 class Generated(Response):
@@ -112,6 +125,19 @@ ASKING = (*QUERYING, SessionNotFound, SessionCompleted, SessionBusy)
 """The errors of an operation that begins an exchange in a session, before it has begun."""
 ATTACHING = (*ASKING, AttachmentNotFound)
 """The errors of an operation that asks with attachments."""
+RUNNING = (
+    ModelError,
+    ModelTimeout,
+    ModelRefusedKey,
+    ModelNotFound,
+    ModelQuota,
+    ContextTooLong,
+    ContentFiltered,
+    AnswerInvalid,
+    LimitReached,
+    Interrupted,
+)
+"""The errors with which an exchange may end, for an operation that answers only then."""
 RESUMING = (ExchangeNotFound, ApprovalNotFound, ApprovalMismatch, Blocked, CheckpointMissing)
 """The errors of an operation that continues an exchange, beside those of asking."""
 # A foreign origin and an unknown host are refused before an operation is reached.
@@ -152,6 +178,8 @@ class Operation:
     error_form: type[ErrorForm] = ErrorBody
     upload: str | None = None
     """The name of the one file of a multipart body, which the handler reads itself, or is given as `upload`."""
+    has_files: bool = False
+    """Whether files may be within its body, which may be larger by one of them."""
     refused_as: str | None = None
     """The `call` label of the metric that counts refused input; None: it is not counted."""
     deprecated: Deprecation | None = None

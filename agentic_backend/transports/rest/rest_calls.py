@@ -30,6 +30,7 @@ from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
 from agentic_backend.transports.rest.upload import Upload, read_upload
 from agentic_backend.transports.sse import EventStream
+from agentic_backend.transports.whole_answer import WholeAnswer
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +141,8 @@ class RestCalls:
         self._kpi = kpi
         self._tracing = tracing
         self._body_bytes, self._upload_bytes = limits.frame_bytes, limits.attachment_bytes
+        # In base64.
+        self._encoded_bytes = (limits.attachment_bytes + 2) // 3 * 4
         self._tokens = tokens
         self._send_timeout_s = limits.send_timeout_s
         self._at_once = Bulkhead(
@@ -157,7 +160,8 @@ class RestCalls:
         ]
 
     def _endpoint(self, operation: Operation) -> ASGIApp:
-        operation_call = OperationCall(operation, self._body_bytes, self._kpi, self._upload_bytes)
+        body_bytes = self._body_bytes + (self._encoded_bytes if operation.has_files else 0)
+        operation_call = OperationCall(operation, body_bytes, self._kpi, self._upload_bytes)
         if operation.public:
             return _PublicEndpoint(operation_call, operation, self._send_timeout_s)
         call: Call = operation_call
@@ -185,7 +189,7 @@ class _PublicEndpoint:
 
 class _Endpoint:
     """One authenticated route. A call counts until its response is sent, which bounds unread responses too. Event
-    streams count as connections instead."""
+    streams, and answers that come later, count as connections instead."""
 
     def __init__(
         self,
@@ -219,7 +223,7 @@ class _Endpoint:
         async with AsyncExitStack() as place:
             await place.enter_async_context(self._at_once.entered(user.id))
             response = await self._call(request, user)
-            if isinstance(response, EventStream):
+            if isinstance(response, EventStream | WholeAnswer):
                 await place.aclose()
             await _answer(response, self._send_timeout_s, scope, receive, send)
 

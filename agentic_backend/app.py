@@ -256,6 +256,7 @@ def _door_services(
         tracing=parts.tracing,
         limits=settings.limits,
         sign_in=SignIn.of(settings.auth),
+        doors=settings.server.doors,
         secrets=parts.factory.secrets,
     )
 

@@ -89,6 +89,13 @@ class ServerSettings(Section):
         "all together. `auto` is one for each core that the server may use.",
     )
 
+    doors: tuple[Literal["openai"], ...] = Field(
+        ("openai",),
+        strict=False,
+        description="The doors for clients of other products that are open, beside the server's own; without one of "
+        "these, nothing of it is loaded.",
+    )
+
     @property
     def internal_listener_port(self) -> int | None:
         """The port to bind for the internal listener: None if it is off, 0 for any free port."""

@@ -60,5 +60,10 @@ def all_operations(
         SignInApi(services),
     )
     declared = [operation for api in apis for operation in api.operations()]
+    if "openai" in services.doors:
+        # Only where it is open: its bodies take a start some time.
+        from agentic_backend.transports.openai.openai_door import openai_operations
+
+        declared += openai_operations(services)
     declared += InfoApi(services, declared, applications).operations()
     return [*declared, *ContractApi(declared).operations()]

@@ -27,5 +27,7 @@ class DoorServices:
     tracing: Tracing
     limits: LimitsSettings
     sign_in: SignIn
+    doors: Collection[str]
+    """The names of those that are open by setting."""
     secrets: Collection[str]
     """Those of the environment, the models and the MCP servers, which an author's code could quote."""

@@ -14,6 +14,7 @@ from services.helm import helm_build
 from services.keycloak import keycloak_distribution
 from services.mcp_everything import everything_program
 from services.mongo_java import mongo_java_build
+from services.openai_client import openai_modules
 from services.typescript import typescript_modules
 
 _BUILDS = (
@@ -22,6 +23,7 @@ _BUILDS = (
     everything_program,
     asyncapi_parser,
     axe_program,
+    openai_modules,
     typescript_modules,
     ferretdb_build,
     helm_build,

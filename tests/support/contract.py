@@ -25,6 +25,10 @@ class _NoServices:
     def __getattr__(self, name: str) -> Any:
         return self
 
+    def __contains__(self, name: str) -> bool:
+        """Of the doors that are open."""
+        return True
+
 
 def declared() -> list[Operation]:
     """The operations of all doors."""

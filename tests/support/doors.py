@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import httpx
@@ -14,6 +14,7 @@ from support.chat_client import PATH, ChatClient, Event, chat, final_text
 from support.rest_client import PREFIX, plain_http
 from support.running_server import RunningServer
 
+LAST_OF_OPENAI = "[DONE]"
 _STATUS_OF_CLOSE = {4401: 401, 4429: 429}
 
 
@@ -79,6 +80,10 @@ class Door:
     """The field of an error that says why in words."""
     has_session: bool = True
     stops_with_client: bool = False
+    opens_sessions: bool = False
+    """Whether it opens a session for a name that it does not know."""
+    exchange_id: Callable[[Event], str] = lambda event: str(event["exchange_id"])
+    """The id of the exchange, by the first event of an answer without a session."""
     subprotocols: Sequence[Any] | None = ()
     """What a socket offers; empty: it is no socket."""
 
@@ -172,8 +177,11 @@ class _StreamClient:
 async def _events(response: httpx.Response) -> AsyncIterator[Event]:
     """The events of a stream, whose data are JSON and name their type."""
     async for sent in EventSource(response).aiter_sse():
+        if sent.data == LAST_OF_OPENAI:
+            return
         event: Event = sent.json()
-        assert sent.event == event["type"]
+        # One without a type is a message to clients.
+        assert sent.event == event.get("type", "message")
         yield event
 
 
@@ -206,6 +214,30 @@ def _of_chat_runs(events: Sequence[Event]) -> Outcome | None:
             return Outcome("stopped", "")
     [error] = [event["error"] for event in events if event["type"] == "error"]
     return Outcome("failed", "", error["code"])
+
+
+def _of_chat_completions(events: Sequence[Event]) -> Outcome | None:
+    if events and "error" in events[-1]:
+        return Outcome("failed", "", events[-1]["error"]["code"])
+    choices = [choice for event in events for choice in event["choices"]]
+    if not choices or (reason := choices[-1]["finish_reason"]) is None:
+        return None
+    text = "".join(choice["delta"].get("content", "") for choice in choices)
+    return Outcome("ok", text) if reason == "stop" else Outcome("stopped", "")
+
+
+def _of_responses(events: Sequence[Event]) -> Outcome | None:
+    response = (events[-1].get("response") if events else None) or {}
+    match response.get("status"):
+        case "completed":
+            [text] = [content["text"] for item in response["output"] for content in item["content"]]
+            assert text == "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
+            return Outcome("ok", text)
+        case "incomplete":
+            return Outcome("stopped", "")
+        case "failed":
+            return Outcome("failed", "", response["error"]["code"])
+    return None
 
 
 def _put_together(events: Sequence[Event], kind: str, text: str) -> str:
@@ -270,5 +302,46 @@ CHAT_RUNS = Door(
     content="message",
 )
 
-DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC)
+
+def _messages(message: object) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": message}]
+
+
+OPENAI = Door(
+    "openai, in a conversation",
+    "/v1/chat/completions",
+    "messages.0.content",
+    lambda opened, message: {
+        "model": opened.agent_id,
+        "messages": _messages(message),
+        "metadata": {"conversation_id": opened.id},
+        "stream": True,
+    },
+    _of_chat_completions,
+    content="message",
+    stops_with_client=True,
+    opens_sessions=True,
+)
+OPENAI_QUERY = replace(
+    OPENAI,
+    name="openai, a query",
+    body=lambda opened, message: {"model": opened.agent_id, "messages": _messages(message), "stream": True},
+    has_session=False,
+    exchange_id=lambda event: event["id"].removeprefix("chatcmpl-"),
+)
+OPENAI_RESPONSES = replace(
+    OPENAI,
+    name="openai, responses",
+    path="/v1/responses",
+    message="input.0.content",
+    body=lambda opened, message: {
+        "model": opened.agent_id,
+        "input": _messages(message),
+        "conversation": opened.id,
+        "stream": True,
+    },
+    outcome=_of_responses,
+)
+
+DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC, OPENAI, OPENAI_QUERY, OPENAI_RESPONSES)
 IN_SESSIONS = [door for door in DOORS if door.has_session]

@@ -14,6 +14,8 @@ class Door:
     """Of a WebSocket; None if there is none."""
     own: tuple[str, ...] = ()
     """All of its paths, where those of applications may begin as they do."""
+    by_setting: bool = False
+    """Whether it is open only where `server.doors` names it."""
 
 
 DOORS = (
@@ -30,6 +32,12 @@ DOORS = (
         ("/api/chat",),
         "Runs that a client starts, decides on and resumes by their names.",
         own=("/api/chat", "/api/chat/tool-approval", "/api/chat/resume"),
+    ),
+    Door(
+        "openai",
+        ("/v1/models", "/v1/chat", "/v1/responses"),
+        "Clients that were written for OpenAI's API: an agent is a model.",
+        by_setting=True,
     ),
     Door("applications", ("/apps",), "Calls of the applications that the server has loaded."),
     Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),

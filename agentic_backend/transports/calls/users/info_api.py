@@ -229,7 +229,7 @@ class InfoApi:
                 protocols=["chat.v2", "classic"],
                 documents=["/asyncapi.json", "/openapi.json"],
             ),
-            doors=[DoorView.of(door) for door in DOORS],
+            doors=[DoorView.of(door) for door in DOORS if not door.by_setting or door.name in self._door.doors],
             limits=LimitsView.of(self._door.limits),
             page_sizes={each.id: size for each in self._others if (size := _page_size(each)) is not None},
             attachment_types=taken_types(),

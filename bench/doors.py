@@ -51,11 +51,11 @@ async def socket(server: Server, agent_id: str, session_id: str, subprotocols: l
 
 @asynccontextmanager
 async def stream(
-    server: Server, agent_id: str, session_id: str, path: str, body: dict[str, str], end: bytes
+    server: Server, agent_id: str, session_id: str, path: str, body: dict[str, Any], end: bytes
 ) -> AsyncIterator[Ask]:
     """Its requests follow each other on one connection. `end` is in every answer that is complete."""
     names = {"session_id": session_id, "agent_id": agent_id}
-    filled = {name: value.format(**names) for name, value in body.items()}
+    filled = _filled(body, names)
     http = Http(*await _connection(server), server)
     try:
 
@@ -68,6 +68,15 @@ async def stream(
         http.writer.close()
 
 
+def _filled(value: Any, names: dict[str, str]) -> Any:
+    """The JSON with the names in its texts filled in."""
+    if isinstance(value, dict):
+        return {name: _filled(each, names) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, names) for each in value]
+    return value.format(**names) if isinstance(value, str) else value
+
+
 @dataclass(frozen=True)
 class Http:
     """One connection, which posts JSON. So small that it costs the machine less than what it measures."""
@@ -76,7 +85,7 @@ class Http:
     writer: asyncio.StreamWriter
     server: Server
 
-    async def post(self, path: str, body: dict[str, str]) -> bytes:
+    async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """The body of the answer, which has not failed; that of a stream with the lengths of its chunks."""
         sent = json.dumps(body).encode()
         head = f"POST {path} HTTP/1.1\r\nhost: {urlsplit(self.server.address).netloc}\r\n"
@@ -99,6 +108,8 @@ async def _connection(server: Server) -> tuple[asyncio.StreamReader, asyncio.Str
     return await asyncio.open_connection(address.hostname, address.port)
 
 
+_MODEL = {"model": "{agent_id}"}
+_HELLO = {"role": "user", "content": "hello"}
 WEBSOCKET = "WebSocket"
 DOORS: dict[str, Door] = {
     WEBSOCKET: partial(socket, subprotocols=["chat.v2"]),
@@ -123,6 +134,21 @@ DOORS: dict[str, Door] = {
         path="/api/chat",
         body={"message": "hello", "conversationId": "{session_id}"},
         end=b'"status":"succeeded"',
+    ),
+    "OpenAI, chat": partial(
+        stream,
+        path="/v1/chat/completions",
+        body={**_MODEL, "messages": [_HELLO], "metadata": {"conversation_id": "{session_id}"}, "stream": True},
+        end=b"data: [DONE]",
+    ),
+    "OpenAI, chat, not kept": partial(
+        stream, path="/v1/chat/completions", body={**_MODEL, "messages": [_HELLO], "stream": True}, end=b"data: [DONE]"
+    ),
+    "OpenAI, response": partial(
+        stream,
+        path="/v1/responses",
+        body={**_MODEL, "input": "hello", "conversation": "{session_id}", "stream": True},
+        end=b"event: response.completed",
     ),
 }
 

@@ -86,16 +86,27 @@ async def frame_of(page: ChatPage) -> Frame:
     return frame
 
 
-async def drop(page: ChatPage, target: Locator, *paths: Path) -> None:
-    """Drop files of the disk on something in the panel, as a person does."""
+async def drop(page: ChatPage, target: Locator, *paths: Path, taken: bool = True) -> None:
+    """Drop files and folders of the disk on something in the panel, as a person does; `taken` is whether the page is
+    to take them in its place.
+    """
     box = await target.bounding_box()
     assert box is not None
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
     at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2, "data": data}
     browser = await page.tab.context.new_cdp_session(page.tab)
-    for kind in ("dragEnter", "dragOver", "drop"):
-        await browser.send("Input.dispatchDragEvent", {"type": kind, **at})
+
+    async def drag(*kinds: str) -> None:
+        for kind in kinds:
+            await browser.send("Input.dispatchDragEvent", {"type": kind, **at})
+
+    await drag("dragEnter", "dragOver")
+    if taken:
+        await expect(page.by("drop-cover")).to_be_visible()
+        await drag("dragEnter", "dragOver")
+    await drag("drop")
     await browser.detach()
+    await expect(page.by("drop-cover")).to_have_count(0)
 
 
 async def test_files_that_are_dropped_are_asked_and_what_is_cited_opens_at_its_place(
@@ -200,15 +211,77 @@ async def test_a_folder_is_taken_with_its_paths_and_what_does_not_fit_is_named(
     await collection(client, "Mine")
     panel = await opened(page)
     await panel.get_by_role("button", name="Mine").click()
-    # Chromium lets no sandboxed frame read a folder that is dropped: the person is told what works.
-    await drop(page, panel.get_by_text("Drop files here"), tmp_path / "mine")
-    await expect(panel.get_by_role("status")).to_contain_text("Use “Choose a folder”")
     async with page.tab.expect_file_chooser() as chooser:
         await panel.get_by_role("button", name="Choose a folder").click()
     await (await chooser.value).set_files(tmp_path / "mine")
     await expect(panel.get_by_role("button", name="mine/terms/flood.md", exact=True)).to_be_visible()
     for words in ("1 of 3 files sent", "1 hidden file", "large.md: It is larger than 100 kB", "empty.md: It is empty"):
         await expect(panel.locator("section")).to_contain_text(words)
+
+
+async def test_folders_are_dropped_with_all_that_is_in_them(
+    page: ChatPage, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    for name in ("mine/terms/old/flood.md", "mine/.git/config", "mine/leave.md", "beside.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(FLOOD)
+    for name in ("mine/nothing", "empty"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine/link").symlink_to(tmp_path)
+    id = await collection(client, "Mine")
+    panel = await opened(page)
+    await panel.get_by_role("button", name="Mine").click()
+    place, status = panel.get_by_text("Drop files here"), panel.get_by_role("status")
+    await drop(page, place, tmp_path / "empty")
+    await expect(status).to_have_text("There is no file in it.")
+    await drop(page, place, tmp_path / "mine", tmp_path / "beside.md")
+    await expect(status).to_have_text("3 of 3 files sent")
+    await expect(panel.locator("section")).to_contain_text("1 hidden file")
+    documents = (await client.get(f"/collections/{id}/documents")).json()["documents"]
+    assert {each["name"] for each in documents} == {"mine/terms/old/flood.md", "mine/leave.md", "beside.md"}
+    # Nothing of it is attached to the conversation.
+    await expect(page.by("tray")).to_have_count(0)
+
+
+async def test_more_than_the_bounds_is_refused_whole(page: ChatPage, client: httpx.AsyncClient, tmp_path: Path) -> None:
+    for name in ("many", "large", "deep" + "/in" * 51):
+        (tmp_path / name).mkdir(parents=True)
+    for number in range(10_001):
+        (tmp_path / "many" / str(number)).touch()
+    with (tmp_path / "large/flood.md").open("wb") as file:
+        file.truncate(10_000_000_001)
+    id = await collection(client, "Mine")
+    panel = await opened(page)
+    await panel.get_by_role("button", name="Mine").click()
+    for name, words in REFUSALS.items():
+        (tmp_path / name / "leave.md").write_text(LEAVE)
+        await drop(page, panel.get_by_text("Drop files here"), tmp_path / name)
+        await expect(panel.get_by_role("status")).to_have_text(words)
+    async with page.tab.expect_file_chooser() as chooser:
+        await panel.get_by_role("button", name="Choose a folder").click()
+    await (await chooser.value).set_files(tmp_path / "many")
+    await expect(panel.get_by_role("status")).to_have_text(REFUSALS["many"])
+    assert (await client.get(f"/collections/{id}/documents")).json()["documents"] == []
+
+
+REFUSALS = {
+    "many": "More than 10,000 files at once are not taken.",
+    "large": "More than 10,000 MB at once are not taken.",
+    "deep": "Folders within more than 50 others are not taken.",
+}
+
+
+async def test_where_no_collection_is_open_nothing_is_taken_and_the_page_stays(
+    page: ChatPage, client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    id = await collection(client, "Mine")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/flood.md").write_text(FLOOD)
+    panel, before = await opened(page), page.tab.url
+    await drop(page, panel.get_by_role("button", name="Mine"), tmp_path / "mine", taken=False)
+    await expect(panel.get_by_role("status")).to_have_text("Open a collection first, then drop files into it.")
+    assert page.tab.url == before
+    assert (await client.get(f"/collections/{id}/documents")).json()["documents"] == []
 
 
 @pytest.mark.axe

@@ -278,6 +278,24 @@ async def test_a_click_in_another_panel_begins_nothing_in_it(page: ChatPage) -> 
     await expect(page.places).to_have_count(0)
 
 
+async def test_a_cover_for_no_drop_goes_with_the_pointer_or_the_panel(page: ChatPage) -> None:
+    frame = await opened(page)
+    take = "() => { window.gone = null; request('agentic/take-drop').then((answer) => (gone = answer)); }"
+    await frame.evaluate(take)
+    await frame.evaluate(take)
+    await expect(page.by("drop-cover")).to_have_count(1)
+    box = await page.tab.locator('iframe[title="Board"]').bounding_box()
+    assert box is not None and box == await page.by("drop-cover").bounding_box()
+    await page.tab.mouse.move(box["x"] + 9, box["y"] + 9)
+    await expect(page.by("drop-cover")).to_have_count(0)
+    await until(frame, "gone")
+    assert (await frame.evaluate("gone"))["result"] == {}
+    await frame.evaluate(take)
+    await expect(page.by("drop-cover")).to_have_count(1)
+    await page.by("close-panel").click()
+    await expect(page.by("drop-cover")).to_have_count(0)
+
+
 async def test_odd_messages_are_left_alone_or_refused(page: ChatPage) -> None:
     frame = await opened(page)
     await frame.evaluate(ODD)

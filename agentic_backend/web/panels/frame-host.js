@@ -41,6 +41,13 @@ export class Refused extends Error {
   }
 }
 
+/** An answer with Files, which are no JSON; all else in it is. */
+export class AsItIs {
+  constructor(result) {
+    this.result = result;
+  }
+}
+
 export class FrameHost {
   #frame;
   #given;
@@ -119,7 +126,11 @@ export class FrameHost {
    * are JSON's: exact numbers are values of the page's own, which can't be sent.
    */
   #post(message, ports = []) {
-    this.#frame.contentWindow?.postMessage(JSON.parse(writtenJson({ jsonrpc: "2.0", ...message })), "*", ports);
+    this.#send(JSON.parse(writtenJson(message)), ports);
+  }
+
+  #send(message, ports = []) {
+    this.#frame.contentWindow?.postMessage({ jsonrpc: "2.0", ...message }, "*", ports);
   }
 
   #received({ source, origin, data }) {
@@ -210,7 +221,9 @@ export class FrameHost {
       const handle = this.#given.requests.get(method);
       if (!handle) throw new Refused("There is no such method here.", NO_METHOD);
       if (this.#pending > MOST_PENDING) throw new Refused("Too many calls at once.", FAILED);
-      this.#post({ id, result: await handle(params, upload) });
+      const result = await handle(params, upload);
+      if (result instanceof AsItIs) this.#send({ id, result: result.result });
+      else this.#post({ id, result });
     } catch (error) {
       const { code, message } = error instanceof Refused ? error : { code: FAILED, message: "internal error" };
       this.#post({ id, error: { code, message } });

@@ -1,6 +1,7 @@
 /** A panel in its frame: what it is told of the page, the conversation and its part, and what it may ask. */
 
 import { writtenJson } from "../client/exact-json.js";
+import { DropCover } from "./drop-cover.js";
 import { entering, guardedFrom } from "./focus-guard.js";
 import { FrameHost } from "./frame-host.js";
 import { watchContext } from "./host-context.js";
@@ -12,6 +13,7 @@ import { methodsOf } from "./panel-methods.js";
 export class PanelHost {
   #frame;
   #context = null;
+  #cover;
   #host;
   #panels;
   #isOfTool;
@@ -28,6 +30,7 @@ export class PanelHost {
   constructor({ frame, html, panel, panels, confirm, onHeight, onReady, onListening, onEnd }) {
     this.#frame = frame;
     this.#panels = panels;
+    this.#cover = new DropCover(frame);
     this.#isOfTool = Boolean(panel.isOfTool);
     const displayMode = panel.isInline ? "inline" : "fullscreen";
     const follow = () => this.#follow();
@@ -35,7 +38,8 @@ export class PanelHost {
     let allowed = {};
     if (this.#isOfTool) this.#context = new AppContext(panels, panel);
     const page = { panel, panels, frame, displayMode, allowed: () => allowed, context: this.#context };
-    const methods = methodsOf({ ...page, begins, confirm, onHeight, follow });
+    const takeDrop = () => this.#cover.take();
+    const methods = methodsOf({ ...page, begins, confirm, onHeight, follow, takeDrop });
     this.#host = new FrameHost(frame, {
       html,
       ...methods,
@@ -97,6 +101,7 @@ export class PanelHost {
     this.#unguard();
     this.#unhear?.();
     this.#context?.close();
+    this.#cover.end();
   }
 
   #follow() {

@@ -26,9 +26,9 @@ const MOST_UPLOADS = 4;
 /**
  * `begins()` resolves to whether a person has begun it, `confirm({title, text, confirm})` asks them, `allowed()`
  * returns the hosts that the frame allows, `context` is the AppContext of a document that has one, `onHeight` is told how high
- * the panel is, `follow()` has it hear of the conversation.
+ * the panel is, `follow()` has it hear of the conversation, `takeDrop()` resolves to what is dropped on it, see DropCover.
  */
-export function methodsOf({ panel, panels, frame, displayMode, allowed, context, begins, confirm, onHeight, follow }) {
+export function methodsOf({ panel, panels, frame, displayMode, allowed, context, begins, confirm, onHeight, follow, takeDrop }) {
   const may = (what) => {
     if (!panel.may.includes(what)) throw new Refused(`This panel may not ${what}.`);
   };
@@ -106,6 +106,7 @@ export function methodsOf({ panel, panels, frame, displayMode, allowed, context,
       return {};
     },
     ...(context && { "ui/update-model-context": (told) => context.tell(told) }),
+    ...(!panel.isOfTool && { "agentic/take-drop": takeDrop }),
     "agentic/follow"() {
       may("follow");
       follow();

@@ -19,7 +19,7 @@ def test_each_text_is_translated_with_its_places(language: str) -> None:
     used = set(re.findall(rf"\bt\(\s*{_TEXT}", code)) | set(re.findall(rf"\bwords: {_TEXT}", code))
     for both in re.findall(rf"\bplural\([^,]+,\s*{_TEXT},\s*{_TEXT}", code):
         used.update(both)
-    for name in ("WAYS", "MODES", "STATES", "REASONS", "FAILURES"):
+    for name in ("WAYS", "MODES", "STATES", "REASONS", "FAILURES", "REFUSALS"):
         used.update(re.findall(rf": {_TEXT}", code.split(f"const {name} = {{", 1)[1].split("};", 1)[0]))
     # What the server says of a way of searching, or a model, that has failed.
     for file in ("searching/retriever.py", "answering/pipeline.py"):

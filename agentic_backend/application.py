@@ -244,10 +244,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Command:
-    """A command, `agentic-backend app {id} {name of the handler}`, which runs beside a server or without one.
+    """A command, `agentic-backend {name of the handler}`, which runs beside a server or without one.
 
-    What its handler is given is what is typed: a `str`, `int`, `float` or `Path`; behind `*` an option, and a `bool` a
-    flag. Its docstring is the help.
+    What its handler is given is what is typed: a `str`, `int`, `float` or `Path`; behind `*` an option, a `bool` a
+    flag, and `user: User` in whose name. Its docstring is the help.
     """
 
     handler: Callable[..., Awaitable[None]]

@@ -6,7 +6,8 @@ Each command imports what it needs when it runs, so that the help and the versio
 import argparse
 import gc
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +21,7 @@ _LONGEST_S = 600
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status: 0, 1 if the server could not run, 2 if the configuration is wrong."""
-    options = _parser().parse_args(arguments)
+    options = _options(sys.argv[1:] if arguments is None else arguments)
     if options.command == "chat":
         return chat.run(options)
     # What modules make stays. To look for garbage meanwhile takes a fifth of the time, and finds none.
@@ -32,7 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(options)
 
 
-def _imported(command: str) -> Callable[[argparse.Namespace], int]:
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """What was typed. Of a command that is not the server's own, `command` is None; `word` is then its name, and
+    `arguments` what it is given, beside options of the server's. Raises SystemExit as argparse does.
+    """
+    parser, own = _parser()
+    if not arguments or arguments[0].startswith("-") or arguments[0] in own:
+        return parser.parse_args(arguments)
+    word, *rest = arguments
+    options_of_server = argparse.ArgumentParser(prog=f"{parser.prog} {word}", add_help=False, allow_abbrev=False)
+    _add_application_arguments(options_of_server)
+    options = argparse.Namespace(command=None, word=word)
+    _, options.arguments = options_of_server.parse_known_args(rest, options)
+    return options
+
+
+def _imported(command: str | None) -> Callable[[argparse.Namespace], int]:
     """What runs this command."""
     if command == "new-agent":
         from agentic_backend.new_agent.writing import new_agent
@@ -55,9 +71,12 @@ def _imported(command: str) -> Callable[[argparse.Namespace], int]:
     return run_command
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
+    """What reads the server's own commands, and their names."""
     parser = argparse.ArgumentParser(
-        prog="agentic-backend", description="A real-time chat server for LangGraph agents."
+        prog="agentic-backend",
+        description="A real-time chat server for LangGraph agents.",
+        epilog="The applications that the settings name have commands of their own.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('agentic-backend')}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -82,7 +101,6 @@ def _parser() -> argparse.ArgumentParser:
             "copy everything from a SQLite file to a MongoDB or back, while no server runs on them; can be repeated",
         )
     )
-    _add_application_arguments(command("app", "run a command of an application; its --help lists them"))
     _add_explain_arguments(
         command(
             "explain",
@@ -95,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
             "delete again in a restored database what was deleted after its backup, as a server does when it starts",
         )
     )
-    return parser
+    return parser, commands.choices
 
 
 def _add_serve_arguments(command: argparse.ArgumentParser) -> None:
@@ -148,8 +166,6 @@ def _add_application_arguments(command: argparse.ArgumentParser) -> None:
     _add_store_arguments(command)
     command.add_argument("--catalog", dest="catalog", help="the agents catalog")
     command.add_argument("--log-level", dest="log.level", help="debug, info, warning or error; warning")
-    command.add_argument("application", metavar="APPLICATION", help="its id; options of `app` stand before it")
-    command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="the command and what it is given")
 
 
 def _add_explain_arguments(command: argparse.ArgumentParser) -> None:

@@ -119,13 +119,20 @@ def test_agents_stand_beside_the_catalog_and_the_working_directory_goes_first(
     assert output.out.splitlines()[0] == "2 agents can be served, 0 problems"
 
 
-@pytest.mark.parametrize(("arguments", "status"), [([], 2), (["serve", "--prot", "1"], 2), (["start"], 2), (["-h"], 0)])
+@pytest.mark.parametrize(("arguments", "status"), [([], 2), (["serve", "--prot", "1"], 2), (["-h"], 0)])
 def test_unknown_arguments_are_told(arguments: list[str], status: int, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == status
     output = capfd.readouterr()
     assert "usage: agentic-backend" in output.out + output.err
+
+
+def test_a_command_that_nobody_has_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["start"]) == 2
+    assert capfd.readouterr().err.startswith(
+        "There is no command 'start'; the settings name no application that has any"
+    )
 
 
 @pytest.mark.parametrize("command", ["serve", "validate"])

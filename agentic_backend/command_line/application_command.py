@@ -1,8 +1,8 @@
-"""`agentic-backend app`: runs a command that an application declares, on the store and the models of the settings."""
+"""Runs a command that an application declares, on the store and the models of the settings."""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing
 
 from agentic_backend.agents.models.chat_models import ChatModels
@@ -26,16 +26,24 @@ from agentic_backend.system_errors import reason_of
 _DONE, _FAILED, _WRONG, _INTERRUPTED = 0, 1, 2, 130
 
 
-def run_application_command(configuration: Configuration, models: ChatModels, options: argparse.Namespace) -> int:
-    """Run it; return the exit status: 0, 1 if it failed, 2 if there is no such command, 130 after Ctrl-C."""
-    loaded = {each.id: each for each in configuration.applications.loaded}
-    if options.application not in loaded:
-        known = f"there are {', '.join(loaded)}" if loaded else "there is none"
-        print(f"There is no application {options.application!r}; {known}.", file=sys.stderr)
+def run_application_command(
+    configuration: Configuration, models_of: Callable[[Configuration], ChatModels], options: argparse.Namespace
+) -> int:
+    """Run the command `word` of the options with their `arguments`; return the exit status: 0, 1 if it failed, 2 if
+    there is no such command, 130 after Ctrl-C.
+    """
+    declared = {each.name: (loaded, each) for loaded in configuration.applications.loaded for each in loaded.commands}
+    if options.word not in declared:
+        known = (
+            f"applications have {', '.join(declared)}" if declared else "the settings name no application that has any"
+        )
+        print(f"There is no command {options.word!r}; {known}, and --help lists the server's.", file=sys.stderr)
         return _WRONG
-    application = loaded[options.application]
+    application, command = declared[options.word]
+    auth = configuration.settings.auth
+    parser = parser_of(command, auth.developer.user if auth.mode == "developer" else None)
     try:
-        command, values = _parsed(application, options.arguments)
+        values = vars(parser.parse_args(options.arguments))
     except SystemExit as ended:
         # So argparse ends after its help and after an error.
         return _WRONG if ended.code else _DONE
@@ -45,7 +53,7 @@ def run_application_command(configuration: Configuration, models: ChatModels, op
             # No server may have run yet.
             private_directory(file.parent)
         with command_loop() as loop:
-            return run_until_ended(loop, _run(configuration, models, application, command, values))
+            return run_until_ended(loop, _run(configuration, models_of(configuration), application, command, values))
     except KeyboardInterrupt:
         return _INTERRUPTED
     except OSError as error:
@@ -54,22 +62,15 @@ def run_application_command(configuration: Configuration, models: ChatModels, op
         return _told(str(error))
 
 
-def _parsed(application: LoadedApplication, arguments: Sequence[str]) -> tuple[DeclaredCommand, dict[str, object]]:
-    """The command and what its handler is given. Raises SystemExit as argparse does."""
+def parser_of(command: DeclaredCommand, developer: str | None) -> argparse.ArgumentParser:
+    """What reads what the command is given; `developer`: see DeclaredCommand."""
     parser = argparse.ArgumentParser(
-        prog=f"agentic-backend app {application.id}", description=f"Commands of the application '{application.title}'."
+        prog=f"agentic-backend {command.name}",
+        description=command.description,
+        epilog="It takes --config, --data, --store, --catalog and --log-level too, as the server does.",
     )
-    if not application.commands:
-        parser.error("it has no commands")
-    # What no parameter of a command can be named.
-    parsers = parser.add_subparsers(dest=" command", metavar="COMMAND", required=True)
-    for each in application.commands:
-        first_line = each.description.partition("\n")[0]
-        # A `%` would be the beginning of a placeholder.
-        each.add_to(parsers.add_parser(each.name, help=first_line.replace("%", "%%"), description=each.description))
-    values = vars(parser.parse_args(arguments))
-    name = values.pop(" command")
-    return next(each for each in application.commands if each.name == name), values
+    command.add_to(parser, developer)
+    return parser
 
 
 async def _run(

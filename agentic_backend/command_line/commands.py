@@ -1,5 +1,5 @@
-"""The commands that read what the server reads, or its store: `serve`, `validate`, `eval`, `app`, `explain`,
-`redelete` and `migrate`.
+"""The commands that read what the server reads, or its store: `serve`, `validate`, `eval`, `explain`, `redelete`,
+`migrate`, and those of applications.
 
 What only one of them needs is imported when it runs: a server starts without it.
 """
@@ -77,7 +77,7 @@ def run_command(options: argparse.Namespace) -> int:
             from agentic_backend.evals.command import evaluate
 
             return evaluate(configuration, options)
-        if options.command == "app":
+        if options.command is None:
             return _run_application_command(configuration, options)
         return _serve(configuration, files, hangups, output, on_save=options.reload)
     except (ConfigError, ModelUnavailable) as error:
@@ -89,7 +89,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _tells_all(options: argparse.Namespace) -> bool:
     """Whether the log has what the settings say, instead of warnings."""
-    return options.command == "serve" or (options.command == "app" and getattr(options, "log.level") is not None)
+    return options.command == "serve" or (options.command is None and getattr(options, "log.level") is not None)
 
 
 def _run_on_store(options: argparse.Namespace) -> int:
@@ -108,7 +108,7 @@ def _run_on_store(options: argparse.Namespace) -> int:
 def _run_application_command(configuration: Configuration, options: argparse.Namespace) -> int:
     from agentic_backend.command_line.application_command import run_application_command
 
-    status = run_application_command(configuration, _models_of(configuration), options)
+    status = run_application_command(configuration, _models_of, options)
     if is_code_left():
         leave_now(status)
     return status

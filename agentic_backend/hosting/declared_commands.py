@@ -9,12 +9,18 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from agentic_backend.agents.code.class_path import ClassPathError
-from agentic_backend.application import Command
+from agentic_backend.application import Command, User
 from agentic_backend.hosting.declarations import first_broken, listed
 from agentic_backend.hosting.declared_calls import is_async_method, line_of
 
 _MOST = 50
 _TYPES = (str, int, float, Path)
+SERVER_COMMANDS = frozenset(
+    ("serve", "chat", "validate", "schema", "new-agent", "new-application", "eval", "migrate", "explain", "redelete")
+)
+"""The names of the server's own commands."""
+_SERVER_OPTIONS = ("config", "data", "store", "catalog", "log_level")
+"""The server's options, which each command has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +34,29 @@ class DeclaredCommand:
     parameters: Sequence[inspect.Parameter]
     types: dict[str, type]
 
-    def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Have the parser read what the handler is given."""
+    def add_to(self, parser: argparse.ArgumentParser, developer: str | None) -> None:
+        """Have the parser read what the handler is given. `developer` is the user where nobody is named; None: one has
+        to be.
+        """
         for parameter in self.parameters:
             name, type_ = parameter.name, self.types[parameter.name]
             is_needed, default = parameter.default is parameter.empty, parameter.default
-            if parameter.kind is not parameter.KEYWORD_ONLY:
-                more: dict[str, Any] = {} if is_needed else {"nargs": "?", "default": default}
+            more: dict[str, Any]
+            if type_ is User:
+                more = {"required": True} if developer is None else {"default": developer}
+                parser.add_argument("--user", metavar="ID", type=_user, help="in whose name, by id", **more)
+            elif parameter.kind is not parameter.KEYWORD_ONLY:
+                more = {} if is_needed else {"nargs": "?", "default": default}
                 parser.add_argument(name, metavar=name.upper(), type=type_, **more)
             elif type_ is bool:
                 parser.add_argument(_option(name), dest=name, action="store_true")
             else:
                 given: dict[str, Any] = {"required": True} if is_needed else {"default": default}
                 parser.add_argument(_option(name), dest=name, type=type_, **given)
+
+
+def _user(id: str) -> User:
+    return User(id, id)
 
 
 def _option(name: str) -> str:
@@ -52,6 +68,10 @@ def declared_commands(commands: object) -> list[DeclaredCommand]:
     declared = [_declared(each) for each in listed("'commands' has to answer", commands, Command, _MOST)]
     names = [each.name for each in declared]
     for name in names:
+        if name in SERVER_COMMANDS:
+            raise ClassPathError(f"the command {name!r} is the server's own")
+        if name.startswith("-"):
+            raise ClassPathError(f"the command {name!r} would be an option: its handler begins with '_'")
         if names.count(name) > 1:
             raise ClassPathError(f"two commands are {name!r}")
     return declared
@@ -68,14 +88,17 @@ def _declared(command: Command) -> DeclaredCommand:
         found = _type_of(hints.get(parameter.name))
         is_option = parameter.kind is parameter.KEYWORD_ONLY
         is_flag = found is bool and is_option and parameter.default is False
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not (is_flag or found in _TYPES):
+        is_user = found is User and is_option and parameter.name == "user" and parameter.default is parameter.empty
+        is_of_types = is_flag or is_user or found in _TYPES
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or not is_of_types:
             raise ClassPathError(
                 f"the command {handler.__name__!r}{line_of(handler)}: {parameter.name!r} has to be a str, an int, a "
-                "float or a Path, or a bool that is False behind '*'"
+                "float or a Path, or behind '*' a bool that is False, or 'user: User'"
             )
         rules = {
             "is not given by name": parameter.kind is not parameter.POSITIONAL_ONLY,
             "begins with '_', or is 'help'": not parameter.name.startswith("_") and parameter.name != "help",
+            "is an option of the server's": not is_option or parameter.name not in _SERVER_OPTIONS,
             "has a default of another type": parameter.default in (parameter.empty, None)
             or isinstance(parameter.default, found),
         }

@@ -215,8 +215,9 @@ def _loaded(
         parts = declared_parts(target.parts)
         openapi = _openapi(target, application_id, title, version, calls, parts)
         catalog = _catalog(target)
-        hooks, chores, commands = application.hooks(), application.chores(), application.commands()
-        workers = declared_workers(application.workers())
+        hooks, chores, workers = application.hooks(), application.chores(), declared_workers(application.workers())
+        commands = declared_commands(application.commands())
+        _require_free_names(commands, others)
         return LoadedApplication(
             class_path=entry.class_path,
             id=application_id,
@@ -234,7 +235,7 @@ def _loaded(
             metrics=declared_metrics(target.metrics),
             parts=parts,
             panels=declared_panels(application_id, target, parts, previews_in(calls)),
-            commands=declared_commands(commands),
+            commands=commands,
             workers=workers,
             embedder=declared_embedder(application.embedder(), workers),
             tuning=_tuning(target, application_id),
@@ -247,6 +248,13 @@ def _require_free_paths(calls: Sequence[DeclaredCall], others: Sequence[LoadedAp
         if (other := taken.get(shape_of(call.operation))) is not None:
             told = f"{call.operation.method} {call.operation.path}"
             raise ClassPathError(f"the call {told} is also one of the application {other!r}")
+
+
+def _require_free_names(commands: Sequence[DeclaredCommand], others: Sequence[LoadedApplication]) -> None:
+    taken = {command.name: other.id for other in others for command in other.commands}
+    for command in commands:
+        if (other := taken.get(command.name)) is not None:
+            raise ClassPathError(f"the command {command.name!r} is also one of the application {other!r}")
 
 
 def _declared(target: type[Application], name: str, is_fit: Callable[[str], object], expected: str) -> str:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentic_backend.application import Application, Command, Index, Kind, LimitReached, Record
+from agentic_backend.application import Application, Command, Index, Kind, LimitReached, Record, User
 
 PATH = "support.commanded_application:Commanded"
 
@@ -27,7 +27,7 @@ class Commanded(Application):
 
     def commands(self) -> Sequence[Command]:
         failing = (self.fail, self.refuse, self.await_cancelled, self.wait, self.leave)
-        return [Command(each) for each in (self.keep_lines, self.ask, self.tell, *failing)]
+        return [Command(each) for each in (self.keep_lines, self.ask, self.tell, self.greet, *failing)]
 
     async def keep_lines(self, file: Path, times: int = 1, *, prefix: str | None = None, dry_run: bool = False) -> None:
         """Keep the lines of a file, 100 % of them.
@@ -49,6 +49,9 @@ class Commanded(Application):
 
     async def tell(self, command: str) -> None:
         print(command)
+
+    async def greet(self, *, user: User) -> None:
+        print("Hello,", user.id)
 
     async def await_cancelled(self) -> None:
         task = asyncio.create_task(asyncio.sleep(60))

@@ -6,8 +6,12 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from agentic_backend.cli import _parser
+from agentic_backend.cli import _options, _parser
+from agentic_backend.command_line.application_command import parser_of
 from agentic_backend.config.loading import documented_settings, environment_variable
+from agentic_backend.config.topics.applications import ApplicationEntry
+from agentic_backend.hosting.loading import load_applications
+from support.collections_of_documents import PATH
 from support.documents import CHECKOUT
 
 _BETWEEN = {"|", "||", "&&", ";", "&", "(", ")"}
@@ -46,9 +50,10 @@ def _without_redirections(words: Sequence[str]) -> Iterator[str]:
 
 @cache
 def subcommands() -> dict[str, argparse.ArgumentParser]:
-    """The parsers of `agentic-backend`, by name of the command."""
-    [choices] = _choices(_parser())
-    return choices
+    """The parsers of `agentic-backend`, by name of the command, also of those of the shipped application."""
+    [choices] = _choices(_parser()[0])
+    [loaded] = load_applications([ApplicationEntry(class_path=PATH)]).loaded
+    return {**choices, **{each.name: parser_of(each, "developer") for each in loaded.commands}}
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[dict[str, argparse.ArgumentParser]]:
@@ -63,13 +68,14 @@ def _flags(parser: argparse.ArgumentParser) -> set[str]:
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The arguments of `agentic-backend` as it reads them. Ends the process (SystemExit) where it would refuse them."""
-    return _parser().parse_args(arguments)
+    options = _options(arguments)
+    return options if options.command is not None else subcommands()[options.word].parse_args(options.arguments)
 
 
 def unknown_flags(command: str) -> list[str]:
     """The flags in a mention such as `agentic-backend chat [AGENT] --url URL` that the named command does not have."""
     _, name, *rest = command.split()
-    flags = _flags(_parser() if name.startswith("-") else subcommands()[name])
+    flags = _flags(_parser()[0] if name.startswith("-") else subcommands()[name])
     return [flag for flag in re.findall(r"(?<!\S)--?[a-z][a-z-]*", " ".join([name, *rest])) if flag not in flags]
 
 

@@ -8,6 +8,7 @@ from pytest import CaptureFixture, mark
 from support.collections_of_documents import FLOOD, LEAVE, collection, found, put, settled
 from support.rest_client import error_of
 
+from agentic_backend.application import User
 from agentic_backend.applications.retrieval.application import Retrieval
 from agentic_backend.testing import OpenedApplication
 
@@ -78,7 +79,7 @@ async def test_a_folder_is_put_whole_but_for_what_can_not_be(
     (tmp_path / "large.txt").touch()
     os.truncate(tmp_path / "large.txt", 65 << 20)
     (tmp_path / "z.md").write_text(LEAVE)
-    await opened.application.folders.ingest(tmp_path, collection="Folder", user="flo")
+    await opened.application.folders.ingest(tmp_path, collection="Folder", user=User("flo", "flo"))
     told = capsys.readouterr().out
     assert all(each in told for each in ("500 characters", "67,108,864 bytes", "put a_.md", "4/4 put z.md"))
     async with opened.client("flo") as flo:

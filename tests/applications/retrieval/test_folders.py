@@ -22,7 +22,8 @@ from agentic_backend.applications.retrieval.intake import folder_commands
 from agentic_backend.applications.retrieval.intake.folders import Folder
 from agentic_backend.testing import OpenedApplication, open_application
 
-TERMS = {"collection": "Terms", "user": "ann"}
+ANN = User("ann", "ann")
+TERMS: dict[str, Any] = {"collection": "Terms", "user": ANN}
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ async def terms_of(client: httpx.AsyncClient) -> str:
 @asynccontextmanager
 async def watching(opened: OpenedApplication[Retrieval], folder: Path) -> AsyncIterator[None]:
     """While the context is open, the folder is watched."""
-    task = asyncio.create_task(opened.application.folders.watch(folder, collection="Terms", user="ann"))
+    task = asyncio.create_task(opened.application.folders.watch(folder, collection="Terms", user=ANN))
     try:
         yield
         assert not task.done()
@@ -188,7 +189,7 @@ async def test_no_link_leads_out_of_a_folder(folder: Path, tmp_path: Path) -> No
         await opened.application.folders.ingest(folder, **TERMS)
         assert {*(await settled(client, await terms_of(client)))} == {"flood.md", "leave.md", "b.md"}
         # It becomes a link after it was looked at.
-        into = await opened.application.library.own(User("ann", "ann"), await terms_of(client))
+        into = await opened.application.library.own(ANN, await terms_of(client))
         watched = Folder(opened.application.intake, opened.application.documents, folder)
         await watched.look()
         (folder / "flood.md").unlink()
@@ -271,8 +272,7 @@ async def test_watching_is_a_command_that_ends_when_it_is_told_to(folder: Path, 
     settings = tmp_path / "settings.yaml"
     applications = [{"class_path": PATH, "settings": BY_WORDS}]
     settings.write_text(yaml.safe_dump({"models": {"default": {"model": "offline"}}, "applications": applications}))
-    arguments = ("retrieval", "watch", str(folder), "--collection", "Terms", "--user", "ann")
-    async with command("app", "--config", settings, *arguments, cwd=tmp_path) as process:
+    async with command("watch", folder, "--collection", "Terms", "--config", settings, cwd=tmp_path) as process:
         async with asyncio.timeout(45):
             while "put leave.md" not in process.stdout:
                 assert process.process.returncode is None, process.stderr

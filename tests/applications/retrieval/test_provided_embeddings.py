@@ -300,7 +300,7 @@ async def test_ingest_does_not_wait_for_what_only_a_server_may_read(
         services._reviews = None
         async with asyncio.timeout(30):
             await opened.application.folders.ingest(
-                tmp_path, collection="Folder", user="ann", embedding="default", yes=True
+                tmp_path, collection="Folder", user=ANN, embedding="default", yes=True
             )
     assert "1 to be read by a server" in capsys.readouterr().out and elsewhere.documents == []
 
@@ -330,7 +330,7 @@ async def test_a_folder_is_put_for_a_provider_only_if_whoever_puts_it_agrees(
     monkeypatch.setattr("builtins.input", lambda _: next(said))
     elsewhere = Elsewhere()
     async with open_application(Retrieval, BY_WORDS, embeddings=elsewhere) as opened, opened.client("ann") as ann:
-        given: dict[str, Any] = {"collection": "Folder", "user": "ann", "embedding": "default"}
+        given: dict[str, Any] = {"collection": "Folder", "user": ANN, "embedding": "default"}
         with pytest.raises(SystemExit):
             await opened.application.folders.ingest(tmp_path, **given)
         assert "documents 1, tokens 30, cost unknown" in capsys.readouterr().out

@@ -36,7 +36,7 @@ class FolderCommands:
         directory: Path,
         *,
         collection: str,
-        user: str,
+        user: User,
         delete: bool = False,
         embedding: str | None = None,
         yes: bool = False,
@@ -56,7 +56,7 @@ class FolderCommands:
         if model is not None:
             await self._confirm(before, model, folder, names, yes=yes)
         library = self._application.library
-        into = before or await library.add(User(user, user), collection, None, model)
+        into = before or await library.add(user, collection, None, model)
         if into.value.embedding != model:
             into = await library.change(into, collection, into.value.shared_with, model)
         report = Report(len(names))
@@ -71,21 +71,21 @@ class FolderCommands:
         if report.has_failed:
             sys.exit(1)
 
-    async def watch(self, directory: Path, *, collection: str, user: str) -> None:
+    async def watch(self, directory: Path, *, collection: str, user: User) -> None:
         """Keep a user's collection as a folder is, beside a server or without one, until this is stopped.
 
         A file that is new or changed is put within some seconds, and what is removed from the folder is found by no
         question any more. Documents that came from elsewhere stay. Links that lead out of the folder are left out.
         """
         folder, library = self._folder(directory), self._application.library
-        into = await self._collection(collection, user) or await library.add(User(user, user), collection, None)
+        into = await self._collection(collection, user) or await library.add(user, collection, None)
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
         problem = None
         while not stopped.is_set():
             try:
                 names = await folder.look()
-                await library.own(User(user, user), into.key)
+                await library.own(user, into.key)
                 for each in await folder.remove_gone(into):
                     print(told(each), flush=True)
                 for name in names:
@@ -106,9 +106,9 @@ class FolderCommands:
         """Raises OSError."""
         return Folder(self._application.intake, self._application.documents, directory)
 
-    async def _collection(self, title: str, user: str) -> StoredCollection | None:
+    async def _collection(self, title: str, user: User) -> StoredCollection | None:
         """The user's own with this title. Raises StoreUnavailable."""
-        readable = await self._application.library.readable(User(user, user))
+        readable = await self._application.library.readable(user)
         return next((each for each in readable if each.value.title == title), None)
 
     async def _until_read(self, report: Report) -> None:

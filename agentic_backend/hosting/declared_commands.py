@@ -51,8 +51,8 @@ class DeclaredCommand:
             elif type_ is bool:
                 parser.add_argument(_option(name), dest=name, action="store_true")
             else:
-                given: dict[str, Any] = {"required": True} if is_needed else {"default": default}
-                parser.add_argument(_option(name), dest=name, type=type_, **given)
+                more = {"required": True} if is_needed else {"default": default}
+                parser.add_argument(_option(name), dest=name, type=type_, **more)
 
 
 def _user(id: str) -> User:

@@ -1,8 +1,9 @@
 """The labelled sentences on which the judge is measured: read, and split into the half for tuning and the other."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,21 @@ class LabelledSentence:
     """Not of the half that the judge's rules and thresholds were made with."""
 
 
-FILES = ("judged_sentences.yaml", "tuning_sentences.yaml")
+FILES = ("judged_sentences.yaml", "tuning_sentences.yaml", "more_sentences.yaml")
+"""The first one alone has sentences that are held out, and the last one is on its passages."""
 
 
-def labelled_sentences() -> list[LabelledSentence]:
-    return [sentence for file in FILES for sentence in _read(file)]
+def labelled_sentences(files: Sequence[str] = FILES) -> list[LabelledSentence]:
+    return [sentence for file in files for sentence in _labelled(file)]
 
 
-def _read(file: str) -> list[LabelledSentence]:
-    read: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+def _labelled(file: str) -> list[LabelledSentence]:
+    read = _read(file)
+    passages = (read if "passages" in read else _read(FILES[0]))["passages"]
     return [
         LabelledSentence(
             row["text"],
-            {number: read["passages"][name] for number, name in enumerate(row["of"], 1)},
+            {number: passages[name] for number, name in enumerate(row["of"], 1)},
             supported=label == "supported",
             kind=row["kind"],
             language=row["language"],
@@ -45,3 +48,9 @@ def _read(file: str) -> list[LabelledSentence]:
         for label in ("supported", "unsupported")
         for row in read[label]
     ]
+
+
+@cache
+def _read(file: str) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    return read

@@ -2,7 +2,7 @@ import json
 import time
 
 import pytest
-from applications.retrieval.judged_sentences import labelled_sentences
+from applications.retrieval.judged_sentences import FILES, labelled_sentences
 
 from agentic_backend.applications.retrieval.judging.judge import THRESHOLD, JudgedSentence, judge
 from agentic_backend.applications.retrieval.judging.model_judge import Verdict, judge_by_model, model_judgement
@@ -20,8 +20,8 @@ def one(answer: str) -> JudgedSentence:
 
 
 def test_on_the_half_that_is_held_out_it_finds_what_is_not_supported() -> None:
-    # What it reached (bench/RAG.md): recall .945, false alarms .113.
-    held_out = [sentence for sentence in labelled_sentences() if sentence.held_out]
+    # What it reached (bench/RAG.md): recall .932, false alarms .042.
+    held_out = [sentence for sentence in labelled_sentences(FILES[:1]) if sentence.held_out]
     judged = [
         (sentence.supported, judge(f"{sentence.text} [1][2]", sentence.passages).sentences[0].supported)
         for sentence in held_out
@@ -29,7 +29,7 @@ def test_on_the_half_that_is_held_out_it_finds_what_is_not_supported() -> None:
     unsupported = [found for label, found in judged if not label]
     supported = [found for label, found in judged if label]
     assert unsupported.count(False) / len(unsupported) >= 0.9
-    assert supported.count(False) / len(supported) <= 0.12
+    assert supported.count(False) / len(supported) <= 0.1
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,7 @@ def test_on_the_half_that_is_held_out_it_finds_what_is_not_supported() -> None:
         ("Guests can always stay [3].", "quantifier"),
         ("The service has worsened [3].", "negation"),
         ("The deposit is 300 euros [2].", "number"),
+        ("The deposit isn't returned within 14 days [1].", "negation"),
     ],
 )
 def test_it_says_what_speaks_against_a_sentence(sentence: str, reason: str) -> None:
@@ -59,6 +60,21 @@ def test_it_says_what_speaks_against_a_sentence(sentence: str, reason: str) -> N
         ("Das Büro hat von 9 bis 15:30 Uhr geöffnet.", "Das Büro ist von 9:00 bis 15:30 Uhr geöffnet."),
         ("The office is open from 9 to 4 pm.", "The office is open from 9:00 to 16:00."),
         ("Danach bleiben vier Wochen Zeit für den Antrag.", "Der Antrag ist danach binnen vier Wochen zu stellen."),
+        ("In neun Minuten überwindet sie 740 Höhenmeter.", "Sie überwindet 740 Höhenmeter in neun Minuten."),
+        ("Das Auto hatte keinen Unfall.", "Das Auto ist unfallfrei."),
+        ("Über die Steuer wurde noch nicht entschieden.", "Die Entscheidung über die Steuer wurde vertagt."),
+        ("If the keys were in the car, we pay nothing.", "Theft is not covered if the keys were in the car."),
+        ("Für vorsätzlich verursachte Schäden zahlt niemand.", "Vorsätzlich herbeigeführte Schäden zahlt niemand."),
+        ("The lift is slow because the motor is old.", "The lift is slow. The reason is the old motor."),
+        ("You don't need a receipt.", "A receipt is not needed."),
+        ("Bei Sturm fährt die Bahn nicht.", "Bei Sturm wird der Betrieb der Bahn eingestellt."),
+        ("Every Sunday the entry is free.", "On Sundays the entry is free."),
+        ("The council refused the move to Leeds.", "The council met. The move of the office to Leeds was refused."),
+        ("Damit jemand reisen darf, muss der Chef zustimmen.", "Beschäftigte dürfen reisen, wenn der Chef zustimmt."),
+        ("Der Selbstbehalt liegt bei einhundertfünfzig Euro.", "Die Selbstbeteiligung beträgt 150 Euro."),
+        ("Copies are kept for one month.", "Copies are kept for 30 days."),
+        ("Anhänger sind nicht dabei.", "Anhänger sind ausgeschlossen."),
+        ("The car has five seats.", "The vehicle has five seats."),
     ],
 )
 def test_what_is_said_in_another_form_is_supported(sentence: str, passage: str) -> None:

@@ -233,17 +233,23 @@ class Comparison:
             return False
         # Words without an opposite on the other side count only beside a "not": synonyms may be missing in the lexicon.
         whole = [each.clause for each in self._aligned if each.best is best]
-        if not _differ(whole, [best], both):
-            return False
+        for clauses in ([clause], whole, [*whole, *self._adrift(found)]):
+            if not _differ(clauses, [best], both):
+                return False
         # One clause may say what several of the passage say.
         heard = [each for each in found.statement.clauses if each is best or (each.keys - best.keys) & clause.keys]
         return len(heard) == 1 or _differ(whole, heard, both)
 
+    def _adrift(self, found: _Aligned) -> list[Clause]:
+        """The other clauses of the sentence of which the passages say little: they may belong to this one."""
+        placed = [each.clause for each in self._aligned if each.shared >= 1 or each.best is found.best]
+        return [clause for clause in self._statement.clauses if not any(clause is each for each in placed)]
+
     def _quantifier(self) -> str:
         for found in self._aligned:
             words, passage = found.clause.words, found.statement.words()
-            if found.clause.periods:
-                # "each month"
+            if found.clause.periods or any(anchor.startswith("weekday") for anchor in found.clause.anchors):
+                # "each month", "every Sunday"
                 continue
             if _bounds(found.clause) and _bounds(found.best) and not _bounds(found.clause) & _bounds(found.best):
                 return "quantifier"
@@ -256,7 +262,9 @@ class Comparison:
 
     def _modality(self) -> str:
         for found in self._aligned:
-            said, passage = _force(found.clause), _force(found.best) or _force_of(found.statement)
+            said, passage = _force(found.clause), _force(found.best)
+            if said and not passage:
+                said, passage = _force_of(self._statement), _force_of(found.statement)
             if said and passage and not said & passage and not found.clause.negations | found.best.negations:
                 return "modality"
         return ""
@@ -265,19 +273,24 @@ class Comparison:
         words = self._statement.words()
         if not words & lexicon.CAUSES:
             return ""
-        if not any(found.statement.words() & lexicon.CAUSES_TOO for found in self._aligned):
+        told = [_with_its_cause(found) for found in self._aligned]
+        if not any(clause.words & lexicon.CAUSES_TOO or "cause" in clause.keys for each in told for clause in each):
             return "cause"
-        # Cause and effect stand in one sentence of a passage.
+        # Cause and effect stand in one sentence of a passage, or in two of which the later one refers to the other.
         anchors = set().union(*(clause.anchors for clause in self._statement.clauses))
-        for found in self._aligned:
-            keys = frozenset().union(*(clause.keys | clause.stems for clause in found.statement.clauses))
+        terms = [term for clause in self._statement.clauses for term in clause.terms]
+        whole, said = len(anchors) + len(terms), _signs(self._statement.clauses)
+        for each in told:
+            keys = frozenset().union(*(clause.keys | clause.stems for clause in each))
+            signs = _signs(each)
+            opposite = {term.key for clause in each for term in clause.terms if term.denies}
+            opposite |= {term.key for term in terms if term.denies}
             missing = [
                 term
-                for clause in self._statement.clauses
-                for term in clause.terms
-                if term.key not in keys and term.folded not in keys and term.folded[:5] not in keys
+                for term in terms
+                if (term.key not in keys and term.folded not in keys and term.folded[:5] not in keys)
+                or (term.key in opposite and term.key in signs and not said[term.key] & signs[term.key])
             ]
-            whole = len(anchors) + sum(len(clause.terms) for clause in self._statement.clauses)
             if len(missing) + len(anchors - keys) <= whole * 0.35:
                 return ""
         return "cause"
@@ -340,7 +353,7 @@ class Comparison:
         if not self._takes_part(term) or _stands_in(term, found.best.keys, found.best.stems):
             return False
         places = found.passage.places.get(term.key) or found.passage.places.get(term.folded) or []
-        return term.name or term.key in lexicon.PARTICIPANTS or (len(places) < 2 and 0 not in places)
+        return term.name or (0 not in places and (term.key in lexicon.PARTICIPANTS or len(places) < 2))
 
     def _takes_part(self, term: Term) -> bool:
         return (
@@ -392,8 +405,12 @@ def _exchanged(found: _Aligned) -> bool:
         return False
     shared = {term.key for term in clause.terms} & {term.key for term in best.terms}
     beside, beside_there = _nearest(clause, shared), _nearest(best, shared)
+    units = {number.values: number.unit for number in (*clause.numbers, *best.numbers)}
     for value, key in beside.items():
         for other, there in beside_there.items():
+            if units[value] != units[other]:
+                # A unit goes with its number, wherever that stands.
+                continue
             if other != value and there == key and other in beside and value in beside_there:
                 if beside[other] != key and beside_there[value] != key:
                     return True
@@ -513,6 +530,18 @@ def _force(clause: Clause) -> set[str]:
     if clause.words & lexicon.PERMITTED and not clause.words & lexicon.ONLY:
         force.add("permitted")
     return force
+
+
+def _with_its_cause(found: _Aligned) -> list[Clause]:
+    """The clauses of the passage's sentence, and of its neighbour where the later one of both refers to the other."""
+    statements = found.passage.statements
+    at = next(place for place, each in enumerate(statements) if each is found.statement)
+    clauses = list(found.statement.clauses)
+    if at and found.statement.words() & lexicon.CAUSES_BACK:
+        clauses += statements[at - 1].clauses
+    if at + 1 < len(statements) and statements[at + 1].words() & lexicon.CAUSES_BACK:
+        clauses += statements[at + 1].clauses
+    return clauses
 
 
 def _force_of(statement: Statement) -> set[str]:

@@ -32,7 +32,7 @@ cover | cover* insur* reimburs* paid_for pay_for -exclu* | versicher* mitversich
     eingeschloss* -ausgenommen -ausgeschloss* -ausschluss* | couv* garanti* assur* rembours* -exclu*
 open | open* -clos* -shut | geoffnet offnet eroffn* offnen -geschlossen -geschlossene -geschlossener | ouv* rouvr*
     -ferm*
-stop | stop* ceas* suspend* shut | eingestellt einstell* stoppt* anhalt* | arret* suspend* cess*
+stop | -stop* -ceas* -suspend* -shut | -eingestellt -einstell* -stoppt* -anhalt* | -arret* -suspend* -cess*
 reserve | reserv* book booked booking* | reservier* buch buchbar vorgemerk* vormerk* | reserv*
 postpone | postpon* adjourn* defer* deferred undecided not_yet_decided | vertagt* verschob* aufgeschob*
     noch_nicht_entschieden | report* ajourn* differ*
@@ -341,16 +341,21 @@ PERMITTED = frozenset(
     " peuvent pouvez possible autorise autorisee".split()
 )
 CAUSES = frozenset(
-    "because due caused owing thanks weil denn wegen aufgrund infolge dank verursacht verursachte parce car puisque"
+    "because due caused owing thanks weil denn wegen aufgrund infolge dank verursacht verursachte parce puisque"
     " cause causee causes grace".split()
 )
 """What says that something follows from something else."""
 CAUSES_TOO = CAUSES | frozenset(
     "led lead leads therefore reason reasons attribute attributed attributes result results resulted so since da"
     " deshalb daher darum grund grunde fuhrt fuhrte fuhrten bewirkt bewirkte entraine entrainee entrainer"
-    " provoque provoquee raison suite ainsi donc du".split()
+    " provoque provoquee raison suite ainsi donc".split()
 )
 """And what may say so."""
+CAUSES_BACK = frozenset(
+    "therefore hence thus consequently reason reasons deshalb deswegen daher darum grund grunde donc raison"
+    " raisons".split()
+)
+"""What refers to a cause, or an effect, that stands in the sentence before."""
 LIGHT = frozenset("permit required maximum minimum party person begin end include rise operate".split())
 """Concepts that are said in many ways, with or without a word of their own."""
 COMPARISONS = frozenset(("than", "als", "que", "qu"))
@@ -415,7 +420,9 @@ def meanings() -> Mapping[str, Mapping[str, Meaning]]:
 
 
 def number_words() -> Mapping[str, int]:
-    """The numbers from 2 to 99, and hundred, in words: of all three languages, folded, with and without hyphens."""
+    """The numbers from 2 to 99, and hundred, in words: of all three languages, folded, with and without hyphens; in
+    German, which makes one word of them, up to 999.
+    """
     words = {
         "twice": 2,
         "hundred": 100,
@@ -431,6 +438,12 @@ def number_words() -> Mapping[str, int]:
             words[name] = number
             words[name.replace("-", " ")] = number
         words[f"{_german(number)}mal"] = number
+    for number in range(100, 1000):
+        hundreds, rest = divmod(number, 100)
+        name = f"hundert{_german(rest) if rest else ''}"
+        words[f"{_german(hundreds)}{name}"] = number
+        if hundreds == 1:
+            words[name] = number
     return words
 
 

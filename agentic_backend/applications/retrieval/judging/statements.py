@@ -13,6 +13,8 @@ from agentic_backend.applications.retrieval.judging import lexicon
 LONGEST_WORD = 64
 _STEMMERS = {"de": "german", "en": "english", "fr": "french"}
 _MEANINGS = lexicon.meanings()
+_PHRASES = {code: {name.partition("_")[0] for name in names if "_" in name} for code, names in _MEANINGS.items()}
+"""The words with which phrases begin."""
 _NUMBER_WORDS = lexicon.number_words()
 _STRONG_JOINTS = frozenset("while whereas but wahrend aber sondern mais tandis".split())
 _WEAK_JOINTS = frozenset("and und et or oder ou".split())
@@ -22,10 +24,12 @@ _CLOCKS = {"en": ("am", "pm"), "de": ("uhr",), "fr": ("h",)}
 _PARTICIPLE = re.compile(
     r"(?P<before>ab|an|auf|aus|bei|durch|ein|mit|nach|uber|um|unter|vor|weg|zu|zuruck|)ge(?P<stem>\w{3,}?)(?:e?t|en)"
 )
-# How much of the smaller unit a larger one is: two years are 24 months.
+_FREE = re.compile(r"frei(?:e[mnrs]?)?$")
+# How much of the smaller unit a larger one is: two years are 24 months, and a month is said for 30 days.
 _SMALLER = {
     "year": ("month", 12.0),
     "quarter": ("month", 3.0),
+    "month": ("day", 30.0),
     "week": ("day", 7.0),
     "hour": ("minute", 60.0),
     "cent": ("eur", 0.01),
@@ -42,6 +46,8 @@ _TOKEN = re.compile(
     r"|(?P<symbol>[€$£¥%]|°[CF])"
     r"|(?P<mark>[.;:,!?()–—])"
 )
+# As in "don't" and "can't".
+_NOT = re.compile(r"(?:\b(?:ca|wo|sha))?n['’]t\b", re.I)
 # Where a sentence may end: at a mark before a space, or at the end of a line. Closing marks and citations belong to it.
 _END = re.compile(
     r"(?:(?<![.!?…])[.!?…]+|[\u3002\uff01\uff1f])[\"'»”’)\]*_]*(?:\s*(?:\[[^\]\n]{1,40}\]|【[^】\n]{1,40}】))*(?=\s|$)|\n+"
@@ -198,7 +204,7 @@ class Reader:
     def statement(self, sentence: str, language: str) -> Statement:
         tokens = [
             _Token(kind, text, folded(text))
-            for found in _TOKEN.finditer(sentence[:4_000])
+            for found in _TOKEN.finditer(_NOT.sub(" not", sentence[:4_000]))
             if (kind := found.lastgroup) and (text := found[kind])
         ]
         # "per cent" is a unit.
@@ -256,15 +262,20 @@ class Reader:
         token, after = tokens[at], _after(tokens, at)
         word = token.folded[:LONGEST_WORD]
         clause.words.add(word)
-        meaning = _MEANINGS[language].get(f"{word}_{after}")
-        if meaning is not None:
-            clause.words.add(after)
-            clause.terms.append(Term(meaning.concept, f"{word}_{after}", meaning.denies, False, at, ""))
-            return at + 2
+        for end in (at + 3, at + 2) if word in _PHRASES[language] else ():
+            words = [each.folded for each in tokens[at:end]]
+            meaning = _MEANINGS[language].get(phrase := "_".join(words))
+            if meaning is not None and end <= len(tokens):
+                clause.words.update(words)
+                clause.terms.append(Term(meaning.concept, phrase, meaning.denies, False, at, ""))
+                return end
         if word in lexicon.EACH and after in lexicon.UNITS:
             clause.periods.add(f"per:{lexicon.UNITS[after]}")
         if word in ("have", "has", "had") and after == "to":
             clause.words.add("have_to")
+        if language == "fr" and (word == "car" or token.text.lower() == "dû"):
+            # In other languages, and without its accent, it says no cause.
+            clause.words.add("parce")
         if _is_negation(tokens, at, language):
             clause.negations += 1
         elif word in lexicon.EXCEPTIONS:
@@ -289,19 +300,20 @@ class Reader:
         meaning = meanings.get(word)
         if meaning is None and language == "de":
             participle = _PARTICIPLE.fullmatch(word)
-            if participle is not None and f"{word[:6]}*" not in meanings:
+            if participle is not None and not any(f"{word[:length]}*" in meanings for length in range(6, len(word))):
                 word = text = participle["before"] + participle["stem"]
         if word.startswith("non-") and len(word) > 6:
             key, denies = self._found_meaning(word[4:], text[4:], language)
             return key, not denies
+        free = _FREE.search(word) if language == "de" else None
         for length in range(len(word), 2, -1):
             if meaning is not None:
                 return meaning.concept, meaning.denies
+            if free is not None and length == free.start():
+                return self._found_meaning(word[:length], text[: length - len(word)], language)[0], True
             meaning = meanings.get(f"{word[:length]}*")
         if meaning is not None:
             return meaning.concept, meaning.denies
-        if language == "de" and word.endswith("frei") and len(word) > 6:
-            return self._found_meaning(word[:-4], text[:-4], language)[0], True
         return folded(self._stemmers[language].stemWord(text.lower()[:LONGEST_WORD])), False
 
 

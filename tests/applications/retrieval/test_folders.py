@@ -268,10 +268,22 @@ async def test_watching_goes_on_after_the_store_or_the_folder_was_away(
             await until_there_are(client, "leave.md", "new.md")
 
 
-async def test_watching_is_a_command_that_ends_when_it_is_told_to(folder: Path, tmp_path: Path) -> None:
-    settings = tmp_path / "settings.yaml"
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    (tmp_path / "config").mkdir()
+    settings = tmp_path / "config/settings.yaml"
     applications = [{"class_path": PATH, "settings": BY_WORDS}]
     settings.write_text(yaml.safe_dump({"models": {"default": {"model": "offline"}}, "applications": applications}))
+    return settings
+
+
+async def test_ingesting_is_a_command(folder: Path, settings: Path, tmp_path: Path) -> None:
+    async with command("ingest", folder, "--collection", "Terms", cwd=tmp_path) as process:
+        assert await process.ended() == 0, process.stderr
+    assert process.stdout.endswith("2 put, 0 unchanged, 0 removed, 0 left out, 0 failed\n")
+
+
+async def test_watching_is_a_command_that_ends_when_it_is_told_to(folder: Path, settings: Path, tmp_path: Path) -> None:
     async with command("watch", folder, "--collection", "Terms", "--config", settings, cwd=tmp_path) as process:
         async with asyncio.timeout(45):
             while "put leave.md" not in process.stdout:

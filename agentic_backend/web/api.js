@@ -275,7 +275,8 @@ export class Api {
 
 function formOf(file) {
   const form = new FormData();
-  form.append("file", file);
+  // A File of a frame with a process of its own is a path that this one may not read; what it consists of may be read.
+  form.append("file", new Blob([file], { type: file.type }), file.name);
   return form;
 }
 

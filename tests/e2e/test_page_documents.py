@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Frame, FrameLocator, Locator, expect
 from services.axe import violations
-from support.chat_page import ChatPage
+from support.chat_page import ChatPage, chat_page
+from support.chromium import chromium
 from support.collections_of_documents import FLOOD, LEAVE, PATH, collection, serving
 from support.rest_client import plain_http
 from support.running_server import FAST, RunningServer, running_server
@@ -269,6 +270,25 @@ REFUSALS = {
     "large": "More than 10,000 MB at once are not taken.",
     "deep": "Folders within more than 50 others are not taken.",
 }
+
+
+async def test_files_come_from_a_frame_with_a_process_of_its_own(
+    shared_server: RunningServer, client: httpx.AsyncClient, page: ChatPage, tmp_path: Path
+) -> None:
+    """As Chrome has it on computers, and the Chromium of the other tests only if it is told to."""
+    for name in ("leave.md", "mine/flood.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(FLOOD)
+    await collection(client, "Mine")
+    async with chromium("--site-per-process") as browser, chat_page(browser, shared_server.address) as other:
+        panel = await opened(other)
+        await panel.get_by_role("button", name="Mine").click()
+        async with other.tab.expect_file_chooser() as chooser:
+            await panel.get_by_role("button", name="Choose files").click()
+        await (await chooser.value).set_files(tmp_path / "leave.md")
+        await expect(panel.get_by_role("button", name="leave.md", exact=True)).to_be_visible()
+        await drop(other, panel.get_by_text("Drop files here"), tmp_path / "mine")
+        await expect(panel.get_by_role("button", name="mine/flood.md", exact=True)).to_be_visible()
 
 
 async def test_where_no_collection_is_open_nothing_is_taken_and_the_page_stays(

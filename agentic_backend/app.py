@@ -237,6 +237,7 @@ async def _open_parts(
         turns=turns,
         documents=Documents(),
         applications=host.instances,
+        forget_in_applications=host.forget,
     )
     return parts, authenticator
 

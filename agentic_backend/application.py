@@ -566,6 +566,13 @@ class Application:
     async def check(self) -> None:
         """Raise if something that it needs is not there. Awaited by `validate --deep`, after `start`."""
 
+    async def forget(self, user_id: str) -> None:
+        """Let go of what it holds of this user elsewhere than in its records: all of the user's data is being deleted.
+
+        Awaited while it serves, for five minutes at most, before the user's records are deleted, those of sessions
+        excepted, and again a minute later. Where it raises StoreUnavailable, the deletion comes again.
+        """
+
     async def aclose(self) -> None:
         """Close what `start` opened. Awaited once, also after a `start` that failed."""
 

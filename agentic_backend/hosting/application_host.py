@@ -99,6 +99,11 @@ class ApplicationHost:
         """Wait until the start of each has ended, well or not."""
         await asyncio.gather(*self._starts, return_exceptions=True)
 
+    async def forget(self, user_id: str) -> None:
+        """Have those that serve let go of what they hold of a user elsewhere. Raises StoreUnavailable."""
+        for hosted in self._hosted:
+            await hosted.forget(user_id)
+
     async def _start(
         self,
         hosted: HostedApplication,

@@ -55,7 +55,7 @@ from agentic_backend.transports.sse import EventStream
 
 log = logging.getLogger(__name__)
 
-_START_S, _CLOSE_S = 30.0, 2.0
+_START_S, _FORGET_S, _CLOSE_S = 30.0, 300.0, 2.0
 _AGAIN_S = 1.0
 _MOST_ANSWER_BYTES = 16 * 1024 * 1024
 _LONGEST_TEXT = 1_000
@@ -154,6 +154,22 @@ class HostedApplication:
 
         if await self._open_records() and await self._managed("start", started, _START_S):
             self._show(is_serving=True)
+
+    async def forget(self, user_id: str) -> None:
+        """Have it let go of what it holds of a user elsewhere, if it serves; what it does wrong holds nobody up.
+
+        Raises StoreUnavailable: what its records say of that is still needed.
+        """
+        away: list[StoreUnavailable] = []
+
+        async def forgotten() -> None:
+            try:
+                await self.loaded.application.forget(user_id)
+            except StoreUnavailable as error:
+                away.append(error)
+
+        if self.is_serving and await self._managed("forget", forgotten, _FORGET_S) and away:
+            raise StoreUnavailable
 
     async def aclose(self) -> None:
         """Close what it has opened. One that fails or takes too long holds nobody up."""

@@ -1,6 +1,6 @@
 """ServerParts: what the services of this package are built on. The composition root opens and closes them."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from agentic_backend.agents.agent_factory import AgentFactory
@@ -19,6 +19,10 @@ from agentic_backend.sessions.documents import Documents
 from agentic_backend.stores.base import Store
 from agentic_backend.streaming.model.stream_turns import StreamTurns
 from agentic_backend.tracing.tracing import Tracing
+
+
+async def _nothing_to_forget(user_id: str) -> None:
+    """Where there are no applications."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,8 @@ class ServerParts:
     """What reads files, for people and for applications."""
     applications: Mapping[str, object] = field(default_factory=dict)
     """The applications that serve, by the class paths of their classes."""
+    forget_in_applications: Callable[[str], Awaitable[None]] = _nothing_to_forget
+    """Has the applications that serve let go of what they hold of a user elsewhere. Raises StoreUnavailable."""
 
     def profiles(self) -> ChatProfiles:
         """The chat profiles that sessions and asks may name now."""

@@ -157,7 +157,16 @@ def _user_deletions(parts: ServerParts, exchanges: WiredExchanges, service: Sess
         services.run_steps.forget,
     )
     since = parts.ledger.budgets.counted_since
-    return UserDeletions(parts.store, parts.relay, parts.factory, service, exchanges.attachments, forgetting, since)
+    return UserDeletions(
+        parts.store,
+        parts.relay,
+        parts.factory,
+        service,
+        exchanges.attachments,
+        forgetting,
+        since,
+        parts.forget_in_applications,
+    )
 
 
 def _list_updates(parts: ServerParts) -> ListUpdates:

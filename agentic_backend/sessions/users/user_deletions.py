@@ -12,7 +12,7 @@ a deletion doesn't renew a budget.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -45,12 +45,14 @@ class UserDeletions:
         attachments: Attachments,
         forgetting: Sequence[Callable[[str], None]],
         counted_since: Callable[[], datetime | None],
+        forget_in_applications: Callable[[str], Awaitable[None]],
         *,
         settle_s: float = SETTLE_S,
     ) -> None:
         """`forgetting` are called with a user's id, and drop what this process holds of the user elsewhere.
 
-        `counted_since` says from when on budgets count what was spent (see Budgets).
+        `counted_since` says from when on budgets count what was spent (see Budgets). `forget_in_applications` is
+        awaited with a user's id before the records of applications are deleted.
         """
         self._store = store
         self._relay = relay
@@ -59,6 +61,7 @@ class UserDeletions:
         self._attachments = attachments
         self._forgetting = forgetting
         self._counted_since = counted_since
+        self._forget_in_applications = forget_in_applications
         self._settle_s = settle_s
         self._erase_at = 0.0
         """When the database's file may be packed next, in the event loop's time."""
@@ -129,6 +132,7 @@ class UserDeletions:
         if (since := self._counted_since()) is not None:
             while await self._store.hide_usage(user_id, hidden_name(user_id), since, _ROWS):
                 pass
+        await self._forget_in_applications(user_id)
         for table in TABLES:
             while table.user is not None and table is not SESSIONS:
                 if not await self._store.delete_user_rows(table, user_id, _ROWS):

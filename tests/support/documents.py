@@ -31,6 +31,7 @@ RUN_BY = {
     ("docs/production.md", "nginx"): "transports/test_behind_a_proxy.py",
     ("docs/slo.md", "promql"): "test_docs_alerts.py",
     ("docs/runbooks/", "promql"): "test_docs_alerts.py",
+    ("docs/retrieval.md", "python"): "applications/retrieval/test_vector_stores.py",
     ("clients/python/README.md", "python"): "client/test_alone.py",
     ("clients/typescript/README.md", "js"): "clients/test_typescript_package.py",
 }

@@ -52,6 +52,8 @@ from agentic_backend.applications.retrieval.runs.profiles import RunSettings
 from agentic_backend.applications.retrieval.runs.records import RUN_KINDS
 from agentic_backend.applications.retrieval.searching.retriever import Retriever
 from agentic_backend.applications.retrieval.shelves import Place
+from agentic_backend.applications.retrieval.vector_stores.external_vectors import ExternalVectors
+from agentic_backend.applications.retrieval.vector_stores.vector_store import VectorStoreSettings
 from agentic_backend.applications.retrieval.views import (
     AttachedCollections,
     ChangedCollection,
@@ -107,16 +109,24 @@ class Retrieval(Application):
         graph_model: str | None = None
         """A model of the settings that says which entities documents mention, and how these are related; null: noun
         phrases do."""
+        vector_store: VectorStoreSettings | None = None
+        """A store beside the database, which has the vectors of people's collections; null: the database has them."""
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
         declared = self.embedder()
         model = None if declared is None else declared.model
+        store = self.settings.vector_store
         self.library = Library(self)
-        self.documents = Documents(self)
-        self.embedders = ChosenEmbedders(self, model)
-        self.retriever = Retriever(self, self.library, self.documents, self.embedders, self.settings.graph)
-        self.ingestion = Ingestion(self, self.library, self.documents, self.embedders, self.settings.graph_model)
+        self.external = ExternalVectors(self, store)
+        self.documents = Documents(self, self.external)
+        self.embedders = ChosenEmbedders(self, model, None if store is None else store.name)
+        self.retriever = Retriever(
+            self, self.library, self.documents, self.embedders, self.external, self.settings.graph
+        )
+        self.ingestion = Ingestion(
+            self, self.library, self.documents, self.embedders, self.external, self.settings.graph_model
+        )
         self.intake = Intake(self.documents, self.ingestion)
         self.folders = FolderCommands(self)
         self.turns = Turns(self, self.library, self.documents)
@@ -149,7 +159,8 @@ class Retrieval(Application):
         return [Hook(Point.AFTER_AI, self._answers.look_at, agents="tuned", timeout_s=LOOKING_S)]
 
     def chores(self) -> Sequence[Chore]:
-        return [Chore(self.find_work, every_s=60)]
+        removing = [Chore(self.remove_vectors, every_s=60, timeout_s=50)]
+        return [Chore(self.find_work, every_s=60), *(removing if self.settings.vector_store is not None else ())]
 
     def commands(self) -> Sequence[Command]:
         return [Command(self.folders.ingest), Command(self.folders.watch)]
@@ -215,6 +226,10 @@ class Retrieval(Application):
         for task in self._ingesting:
             task.cancel()
         await asyncio.gather(*self._ingesting, return_exceptions=True)
+        await self.external.aclose()
+
+    async def forget(self, user_id: str) -> None:
+        await self.external.forget(user_id)
 
     async def check(self) -> None:
         """Raises RuntimeError, which says what is not installed."""
@@ -224,6 +239,10 @@ class Retrieval(Application):
     async def find_work(self) -> None:
         """Find documents that no instance works on, such as those of one that was killed."""
         await self.ingestion.find_work()
+
+    async def remove_vectors(self) -> None:
+        """Remove vectors from the store beside the database whose chunks are gone."""
+        await self.external.remove_left()
 
     async def add_collection(self, user: User, body: NewCollection) -> CollectionView:
         """Make a collection."""

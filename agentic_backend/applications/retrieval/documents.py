@@ -1,7 +1,7 @@
 """Documents: the files of collections, with what is stored of their contents and texts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from time import time_ns
@@ -29,19 +29,21 @@ from agentic_backend.applications.retrieval.records import (
     StoredChunk,
 )
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
+from agentic_backend.applications.retrieval.vector_stores.external_vectors import ExternalVectors
 
 StoredDocument = Stored[SourceFile]
 Part = TypeVar("Part", Piece, StoredChunk)
 
-_WRITTEN_AT_ONCE, _REMOVED_AT_ONCE, _READ_AT_ONCE = 8, 100, 100
+_WRITTEN_AT_ONCE, _REMOVED_AT_ONCE, _READ_AT_ONCE = 8, 99, 100
 _TRIES = 5
 _TAKEN = ("waiting", "replacing", "ready")
 """States of documents whose content has come whole."""
 
 
 class Documents:
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, external: ExternalVectors) -> None:
         self._application = application
+        self._external = external
 
     async def put(
         self, collection: StoredCollection, name: str, file: BinaryIO, source: str | None = None
@@ -223,17 +225,18 @@ class Documents:
         await self._remove_others(shelf.contents, document.key, 0 if is_going else value.content_edition, latest)
 
     async def remove_edition(self, document: StoredDocument, edition: int) -> None:
-        """Remove what is stored of an edition that is to be none of the document's."""
+        """Remove what is stored of an edition that is to be none of the document's, but not what it is read from."""
         shelf = self._at(Place.of(document))
         await self._remove_all(shelf.chunks, document.key, edition)
         await self._remove_all(shelf.texts, document.key, edition)
-        await self._remove_all(shelf.contents, document.key, edition)
+        if edition != document.value.content_edition:
+            await self._remove_all(shelf.contents, document.key, edition)
 
     async def _remove_all(self, records: OwnRecords[Part], key: str, edition: int) -> None:
         while (page := await records.find("of", key, edition, limit=_REMOVED_AT_ONCE)).records:
             # What another instance removes at the same time is not found again.
             with suppress(RecordConflict):
-                await self._application.write([records.removing(each) for each in page.records])
+                await self._application.write(self._removals(records, page.records))
 
     async def _remove_others(self, records: OwnRecords[Part], key: str, edition: int, latest: int) -> None:
         """Somebody may be writing a later one at the moment."""
@@ -241,9 +244,15 @@ class Documents:
         while True:
             page = await records.find("of", key, below=latest + 1, limit=_REMOVED_AT_ONCE, cursor=cursor)
             gone = [each for each in page.records if each.value.edition != edition]
-            await self._application.write([records.removing(each) for each in gone])
+            await self._application.write(self._removals(records, gone))
             if (cursor := page.next_cursor) is None:
                 return
+
+    def _removals(self, records: OwnRecords[Part], gone: Sequence[Stored[Part]]) -> list[RecordWrite]:
+        return [
+            *(records.removing(each) for each in gone),
+            *self._external.leaving({each.key: each.value for each in gone}),
+        ]
 
     async def _write_pieces(
         self, records: OwnRecords[Piece], key: str, edition: int, content: BinaryIO | bytes

@@ -36,6 +36,7 @@ from agentic_backend.applications.retrieval.reading import (
 )
 from agentic_backend.applications.retrieval.records import Collection, DocumentState
 from agentic_backend.applications.retrieval.shelves import Place
+from agentic_backend.applications.retrieval.vector_stores.external_vectors import ExternalVectors
 
 log = logging.getLogger(__name__)
 
@@ -100,13 +101,14 @@ class Ingestion:
         library: Library,
         documents: Documents,
         embedders: ChosenEmbedders,
+        external: ExternalVectors,
         graph_model: str | None,
     ) -> None:
         """`graph_model` is the model that says what documents mention; None has noun phrases say it."""
         self._application = application
         self._library = library
         self._documents = documents
-        self._reading = DocumentReading(application, library, documents, embedders, graph_model)
+        self._reading = DocumentReading(application, library, documents, embedders, external, graph_model)
         self._embedders = embedders
         self._to_read, self._to_remove = _Turns(), _Turns()
         self._tries: dict[_Job, int] = {}

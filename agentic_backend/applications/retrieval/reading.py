@@ -33,6 +33,7 @@ from agentic_backend.applications.retrieval.languages import language_of
 from agentic_backend.applications.retrieval.library import Library, StoredCollection
 from agentic_backend.applications.retrieval.records import StoredChunk
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
+from agentic_backend.applications.retrieval.vector_stores.external_vectors import ExternalVectors
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class DocumentReading:
         library: Library,
         documents: Documents,
         embedders: ChosenEmbedders,
+        external: ExternalVectors,
         graph_model: str | None,
     ) -> None:
         """`graph_model` is the model that says what chunks mention; None has noun phrases say it."""
@@ -76,6 +78,7 @@ class DocumentReading:
         self._library = library
         self._documents = documents
         self._embedders = embedders
+        self._external = external
         self._graph_model = graph_model
 
     async def read(self, document: StoredDocument, not_embedded: str | None) -> None:
@@ -100,8 +103,10 @@ class DocumentReading:
         collection = await self._collection_of(document)
         language = language_of(read.text)
         index = index_of(collection.key, embedder)
+        is_external = embedder is not None and self._embedders.is_external(embedder)
+        dimensions = [None if vector is None or not is_external else len(vector) for vector in vectors]
         stored = [
-            _stored(number, chunk, mentions, document, index, language, read)
+            _stored(number, chunk, mentions, document, index, language, read, dimensions[number])
             for number, (chunk, mentions) in enumerate(zip(chunks, mentioned, strict=True))
         ]
         try:
@@ -123,7 +128,7 @@ class DocumentReading:
                 pages=len(read.pages),
             )
         except RecordConflict:
-            await self._take_back(document, edition)
+            await self._take_back(document, edition, stored)
             raise
         # Another instance may have left it out, before this document was in it.
         await self._library.search_within(await self._collection_of(document), index)
@@ -134,7 +139,7 @@ class DocumentReading:
         await self._documents.sweep(document)
         await self._documents.change(document, state="ready")
 
-    async def _take_back(self, document: StoredDocument, edition: int) -> None:
+    async def _take_back(self, document: StoredDocument, edition: int, chunks: Sequence[StoredChunk]) -> None:
         """Remove what was written of an edition, unless another instance is at the same one."""
         found = await self._documents.get(Place.of(document), document.key)
         # One that goes may have been swept before this was written.
@@ -142,6 +147,10 @@ class DocumentReading:
             if edition in (found.value.edition, found.value.next_edition):
                 return
         await self._documents.remove_edition(document, edition)
+        for first in range(0, len(chunks), _WRITTEN_AT_ONCE):
+            # Also of those that are gone already, as others have removed them before their vectors were added.
+            some = {_key_of(document, each): each for each in chunks[first : first + _WRITTEN_AT_ONCE]}
+            await self._application.write(self._external.leaving(some))
 
     async def _collection_of(self, document: StoredDocument) -> StoredCollection:
         """Raises CollectionGone."""
@@ -165,6 +174,8 @@ class DocumentReading:
         if embedder is None:
             return
         try:
+            if self._embedders.is_external(embedder):
+                self._external.require()
             await self._application.embed([], user=owner_of(document), model=self._embedders.model_of(embedder))
         except AgenticError as error:
             raise NotEmbedded(error) from None
@@ -236,12 +247,27 @@ class DocumentReading:
     ) -> None:
         own = Shelf(self._application, Place.of(document)).chunks
         await self._library.search_within(collection, index)
-        writes: list[RecordWrite] = [
-            own.adding(chunk, f"{document.key}.{chunk.edition}.{chunk.number}", vector=vector)
-            for chunk, vector in zip(chunks, vectors, strict=True)
-        ]
-        for first in range(0, len(writes), _WRITTEN_AT_ONCE):
-            await self._application.write(writes[first : first + _WRITTEN_AT_ONCE])
+        for first in range(0, len(chunks), _WRITTEN_AT_ONCE):
+            some = slice(first, first + _WRITTEN_AT_ONCE)
+            writes: list[RecordWrite] = []
+            external: dict[str, Vector] = {}
+            for chunk, vector in zip(chunks[some], vectors[some], strict=True):
+                key = _key_of(document, chunk)
+                if vector is not None and chunk.dimensions is not None:
+                    external[key], vector = vector, None
+                writes.append(own.adding(chunk, key, vector=vector))
+            await self._application.write(writes)
+            try:
+                await self._external.add(index, external)
+            except ApplicationUnavailable as error:
+                # In another edition: what there is of this one in the store goes, sooner or later.
+                await self._documents.read_again(document)
+                await self._documents.remove_edition(document, document.value.next_edition)
+                raise NotEmbedded(error) from None
+
+
+def _key_of(document: StoredDocument, chunk: StoredChunk) -> str:
+    return f"{document.key}.{chunk.edition}.{chunk.number}"
 
 
 def index_of(collection_id: str, embedder: str | None) -> str:
@@ -257,6 +283,7 @@ def _stored(
     index: str,
     language: str | None,
     read: Document,
+    dimensions: int | None,
 ) -> StoredChunk:
     places = read.places(chunk.start, chunk.end)
     return StoredChunk(
@@ -273,4 +300,5 @@ def _stored(
         entities=" ".join(mentions.entities),
         relations=mentions.relations,
         page=places[0].page if places else None,
+        dimensions=dimensions,
     )

@@ -102,6 +102,19 @@ class StoredChunk(Record):
     """Of two of these entities; empty where all are related, as they are mentioned together."""
     page: int | None = None
     """Of a PDF, the page where it begins, from 1."""
+    dimensions: int | None = None
+    """Of its vector, if that is in a store beside the database."""
+
+
+class LeftVectors(Record):
+    """Vectors in a store beside the database whose chunks are gone."""
+
+    store: str
+    """Its name in the settings."""
+    ids: tuple[tuple[int, str], ...]
+    """The dimensions and the id of each."""
+    was_removed: bool = False
+    """Whether they are gone too, unless somebody was adding them at that time."""
 
 
 class Attached(Record):
@@ -188,4 +201,5 @@ OF_USERS = _kinds("user", "", Kind("collection", Collection, group="shared_with"
 OF_SESSIONS = _kinds("session", "session_", Kind("session_collection", Collection, owner="session", most=1))
 ATTACHED = Kind("attached", Attached, owner="session", most=1)
 TURNS = Kind("turn", Turn, owner="session", most=10)
-KINDS: tuple[Kind[Any], ...] = (*OF_USERS, *OF_SESSIONS, ATTACHED, TURNS)
+LEFT_VECTORS = Kind("left_vectors", LeftVectors, owner="application", most=100_000)
+KINDS: tuple[Kind[Any], ...] = (*OF_USERS, *OF_SESSIONS, ATTACHED, TURNS, LEFT_VECTORS)

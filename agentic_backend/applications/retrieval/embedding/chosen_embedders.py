@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from agentic_backend.application import Application, BadFrame
+from agentic_backend.applications.retrieval.library import OF_CONVERSATION
 from agentic_backend.applications.retrieval.records import OF_USERS, Collection
 
 _LONGEST = 120
@@ -33,10 +34,15 @@ class Estimate:
 
 
 class ChosenEmbedders:
-    def __init__(self, application: Application, built_in: str | None) -> None:
-        """`built_in` is the model beside the server; None if there is none."""
+    def __init__(self, application: Application, built_in: str | None, store: str | None = None) -> None:
+        """`built_in` is the model beside the server; None if there is none.
+
+        `store` is the name of the store beside the database that has the vectors of people's collections; those of a
+        conversation are in the database, and go with it.
+        """
         self._application = application
         self._built_in = built_in
+        self._mark = f"@{store}" if store is not None else ""
 
     @property
     def names(self) -> Sequence[str]:
@@ -51,18 +57,25 @@ class ChosenEmbedders:
             raise BadFrame(f"embedding: the settings have no embedding model '{name}'; there are: {known}")
 
     def of(self, collection: Collection) -> str | None:
-        """What embeds its documents; None if nothing does now."""
+        """What embeds its documents, and where their vectors are; None if nothing does now."""
         if collection.embedding is None:
-            return self._built_in
-        return next((each for each, name in self._provided().items() if name == collection.embedding), None)
+            found = self._built_in
+        else:
+            found = next((each for each, name in self._provided().items() if name == collection.embedding), None)
+        return found if found is None or collection.id == OF_CONVERSATION else found + self._mark
 
     def model_of(self, embedder: str) -> str | None:
         """What `embed` knows it by; None if it embeds nothing now, such as a version of before."""
-        return embedder if embedder == self._built_in else self._provided().get(embedder)
+        model = embedder.removesuffix(self._mark)
+        return model if model == self._built_in else self._provided().get(model)
 
     def is_elsewhere(self, embedder: str) -> bool:
         """Whether texts leave the server to be embedded."""
-        return embedder != self._built_in
+        return embedder.removesuffix(self._mark) != self._built_in
+
+    def is_external(self, embedder: str) -> bool:
+        """Whether its vectors are in the store beside the database."""
+        return bool(self._mark) and embedder.endswith(self._mark)
 
     async def estimate(self, name: str, sizes: Sequence[int]) -> Estimate:
         """For documents of so many bytes of text."""

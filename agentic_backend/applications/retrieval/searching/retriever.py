@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
 
-from agentic_backend.application import Application, Found, User
+from agentic_backend.application import Application, Found, Stored, User
 from agentic_backend.applications.retrieval.answering.passages import Passage
 from agentic_backend.applications.retrieval.documents import Documents, StoredDocument
 from agentic_backend.applications.retrieval.embedding.chosen_embedders import ChosenEmbedders
@@ -24,6 +24,7 @@ from agentic_backend.applications.retrieval.metrics import WAY_SECONDS
 from agentic_backend.applications.retrieval.records import StoredChunk
 from agentic_backend.applications.retrieval.searching.fusion import Fused, fuse, seated
 from agentic_backend.applications.retrieval.shelves import Place, Shelf
+from agentic_backend.applications.retrieval.vector_stores.external_vectors import ExternalVectors
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +82,14 @@ class Retriever:
         library: Library,
         documents: Documents,
         embedders: ChosenEmbedders,
+        external: ExternalVectors,
         graph: bool,
     ) -> None:
         self._application = application
         self._library = library
         self._documents = documents
         self._embedders = embedders
+        self._external = external
         self._graph = graph
 
     async def retrieve(
@@ -183,12 +186,35 @@ class Retriever:
     ) -> list[Hit]:
         model = self._embedders.model_of(embedder)
         embedded = await self._application.embed([query], user=user, model=model, kind="query")
+        if self._embedders.is_external(embedder):
+            return await self._by_external(embedded.vectors[0], collections, depth, embedder)
 
         async def at(place: Place, within: Sequence[str]) -> Sequence[Hit]:
             chunks = Shelf(self._application, place).chunks
             return await chunks.nearest(embedded.vectors[0], within=within, limit=depth)
 
         return await _over(collections, at, lambda index: index.partition(" ")[2] == embedder, depth)
+
+    async def _by_external(
+        self, vector: Sequence[float], collections: Sequence[StoredCollection], depth: int, embedder: str
+    ) -> list[Hit]:
+        places = {
+            index: Place.of(each)
+            for each in collections
+            for index in each.value.indexes
+            if index.partition(" ")[2] == embedder
+        }
+        found = await self._external.nearest(vector, list(places), depth) if places else []
+        keys: dict[Place, list[str]] = {}
+        for index, key in found:
+            # Of a store that finds what it was not asked for nothing is taken: this raises KeyError.
+            keys.setdefault(places[index], []).append(key)
+        # The store may have more than there is, and says nothing of what may be found.
+        there: dict[str, Stored[StoredChunk]] = {}
+        for place, some in keys.items():
+            rows = await Shelf(self._application, place).chunks.get_several(some)
+            there.update((key, row) for key, row in rows.items() if row.value.index in places)
+        return [Found(there[key], 1 / rank) for rank, (_, key) in enumerate(found, start=1) if key in there]
 
     async def _readable(
         self,

@@ -1,0 +1,1 @@
+"""Vectors in a store beside the database, if the settings name one."""

@@ -155,3 +155,29 @@ async def test_what_goes_waits_for_nothing_that_is_read() -> None:
         async with asyncio.timeout(30):
             while await documents.get(flood) is not None:
                 await asyncio.sleep(0.02)
+
+
+async def test_what_another_instance_reads_anew_keeps_its_file(
+    opened: OpenedApplication[Retrieval], ann: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, took_back = reading.DocumentReading._store, asyncio.Event()
+    take_back = reading.DocumentReading._take_back
+
+    async def meanwhile(self: Any, document: documents.StoredDocument, *arguments: Any) -> None:
+        if not took_back.is_set():
+            await self._documents.read_again(document)
+        await store(self, document, *arguments)
+
+    async def noted(self: Any, *arguments: Any) -> None:
+        await take_back(self, *arguments)
+        took_back.set()
+
+    monkeypatch.setattr(reading.DocumentReading, "_store", meanwhile)
+    monkeypatch.setattr(reading.DocumentReading, "_take_back", noted)
+    terms = await collection(ann, "Terms")
+    await put(ann, terms, "leave.md", LEAVE.encode())
+    async with asyncio.timeout(30):
+        await took_back.wait()
+    await opened.application.find_work()
+    assert (await settled(ann, terms))["leave.md"]["state"] == "ready"
+    assert "28 days" in (await found(ann, terms, "leave"))[0]["text"]

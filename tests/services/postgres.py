@@ -25,7 +25,9 @@ class Postgres:
         package = find_spec("pgserver")
         origin = None if package is None else package.origin
         require(
-            "PostgreSQL", origin is not None, "`pgserver` is not installed, which there is for Python 3.11 and 3.12 on x86"
+            "PostgreSQL",
+            origin is not None,
+            "`pgserver` is not installed, which there is for Python 3.11 and 3.12 on x86",
         )
         self._programs = Path(origin or "").parent / "pginstall" / "bin"
         self._directory = directory

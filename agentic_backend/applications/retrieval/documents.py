@@ -34,7 +34,9 @@ from agentic_backend.applications.retrieval.vector_stores.external_vectors impor
 StoredDocument = Stored[SourceFile]
 Part = TypeVar("Part", Piece, StoredChunk)
 
-_WRITTEN_AT_ONCE, _REMOVED_AT_ONCE, _READ_AT_ONCE = 8, 99, 100
+_WRITTEN_AT_ONCE, _READ_AT_ONCE = 8, 100
+_REMOVED_AT_ONCE = 99
+"""With a note of their vectors these are as many as are written at once."""
 _TRIES = 5
 _TAKEN = ("waiting", "replacing", "ready")
 """States of documents whose content has come whole."""

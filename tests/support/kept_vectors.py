@@ -12,14 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from agentic_backend.applications.retrieval.vector_stores.vector_store import ExternalVectorStore
 
-PATH = "support.kept_vectors:KeptVectors"
-
 STORES: dict[str, dict[int, InMemoryVectorStore]] = {}
 """By their names, and by the dimensions of their vectors."""
 GOES_ON: dict[str, asyncio.Event] = {}
 """What the stores with these names wait for when they are given vectors."""
-
-
 FAILING: list[str] = []
 """The names of stores that fail when they are given vectors next."""
 HANGS_UNTIL = threading.Event()

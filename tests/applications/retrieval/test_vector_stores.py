@@ -36,6 +36,7 @@ from agentic_backend.applications.retrieval.records import (
 )
 from agentic_backend.applications.retrieval.vector_stores import external_vectors
 from agentic_backend.applications.retrieval.vector_stores.external_vectors import ExternalVectors
+from agentic_backend.command_line.migrate import migrate
 from agentic_backend.testing import ApplicationProblems, OpenedApplication, open_application
 
 Settings = dict[str, Any]
@@ -154,8 +155,11 @@ async def document_of(client: httpx.AsyncClient, collection_id: str, name: str) 
 
 
 @pytest.mark.parametrize("what", ["document", "edition", "collection", "user"])
-async def test_what_goes_takes_its_vectors_along(table: Table, what: str) -> None:
-    async with open_application(WithLetters, table.settings) as opened, opened.client("ann") as ann:
+async def test_what_goes_takes_its_vectors_along(table: Table, database: str, what: str) -> None:
+    async with (
+        open_application(WithLetters, table.settings, store=database) as opened,
+        opened.client("ann") as ann,
+    ):
         terms = await collection(ann, "Terms", leave=LEAVE, flood=FLOOD)
         before, chunks = await table.rows(), await chunks_of(opened)
         assert len(before) == len(chunks) == 2
@@ -239,6 +243,23 @@ async def test_documents_move_into_the_store_and_back_and_are_found_by_vectors_m
             while await embedders(opened) != {"letters-1"}:
                 await asyncio.sleep(0.02)
         assert "vectors" in (await found(ann, terms, "leave"))[0]["ranks"]
+
+
+@pytest.mark.further
+async def test_a_copy_of_the_database_goes_on_with_the_store(mongodb_url: str, tmp_path: Path) -> None:
+    name, file = uuid4().hex, tmp_path / "store.db"
+    async with open_application(WithLetters, kept(name), store=f"sqlite:{file}") as opened, opened.client("ann") as ann:
+        terms = await collection(ann, "Terms", leave=LEAVE)
+        before = {*await chunks_of(opened)}
+    assert await asyncio.to_thread(migrate, f"sqlite:{file}", mongodb_url) == 0
+    async with open_application(WithLetters, kept(name), store=mongodb_url) as opened, opened.client("ann") as ann:
+        assert "vectors" in (await found(ann, terms, "leave"))[0]["ranks"]
+        assert {*await chunks_of(opened)} == before == texts_in(name)
+        await ann.delete(f"/collections/{terms}")
+        left = opened.application.records_of(LEFT_VECTORS).of_application()
+        await until(lambda: records_in(left), 1)
+        await opened.application.remove_vectors()
+        assert texts_in(name) == set()
 
 
 async def test_files_of_a_conversation_keep_their_vectors_in_the_database() -> None:

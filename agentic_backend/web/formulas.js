@@ -1,5 +1,6 @@
 /**
- * Formulas: `\(…\)` within a line; `\[…\]` and `$$…$$` within one or as a block. A single `$` is money.
+ * Formulas: `\(…\)` and `$…$` within a line; `\[…\]` and `$$…$$` within one or as a block. A `$` is money by pandoc's
+ * rule: unless the next one has no space before it and no digit after it, and this one no space after it.
  *
  * The renderer writes `.formula` with the TeX as its text and in `data-tex`; `typeset` makes MathML of it once temml is
  * there, which is loaded when the first formula appears. TeX that temml does not take stays as it was written.
@@ -29,6 +30,10 @@ export function formulas(markdown, { unfinished }) {
 }
 
 function inlineFormula(state, silent) {
+  return inDelimiters(state, silent) || betweenDollars(state, silent);
+}
+
+function inDelimiters(state, silent) {
   const delimiter = DELIMITERS.find(({ open }) => state.src.startsWith(open, state.pos));
   if (!delimiter) return false;
   const start = state.pos + delimiter.open.length;
@@ -37,6 +42,23 @@ function inlineFormula(state, silent) {
   if (!tex.trim() || end + delimiter.close.length > state.posMax) return false;
   if (!silent) state.push(delimiter.display ? "formula_display" : "formula", "", 0).content = tex;
   state.pos = end + delimiter.close.length;
+  return true;
+}
+
+/** Where the formula ends that begins with the single `$` at `start`; 0: there is none. No code is in one. */
+export function endOfDollars(text, start) {
+  if (text[start - 1] === "$") return 0;
+  const written = text.slice(start, start + MOST_CHARACTERS);
+  const [tex] = /^\$(?![\s$])(?:[^$`\\]|\\[^`])*(?<!\s)\$(?!\d)/.exec(written) ?? [""];
+  return tex && start + tex.length;
+}
+
+function betweenDollars(state, silent) {
+  if (state.src[state.pos] !== "$") return false;
+  const end = endOfDollars(state.src, state.pos);
+  if (!end || end > state.posMax) return false;
+  if (!silent) state.push("formula", "", 0).content = state.src.slice(state.pos + 1, end - 1);
+  state.pos = end;
   return true;
 }
 

@@ -1,14 +1,16 @@
 /**
  * Untrusted Markdown to HTML, a top-level block at a time, and HTML to elements that are safe to show.
  *
- * markdown-it renders with raw HTML off; DOMPurify then lets only the tags and attributes through that this renderer
- * makes. Each block becomes one element. The renderer's own marks get their life elsewhere: `.code` in code-blocks.js,
- * `.formula` in formulas.js, `.outside-image` in images.js.
+ * markdown-it renders with raw HTML off, but for the tags of html-tags.js; DOMPurify then lets only the tags and
+ * attributes through that this renderer makes. Each block becomes one element. The renderer's own marks get their life
+ * elsewhere: `.code` in code-blocks.js, `.formula` in formulas.js, `.outside-image` in images.js.
  */
 
+import { cjkEmphasis } from "./cjk-emphasis.js";
 import { codeBlock } from "./code-blocks.js";
 import { withMarkedBidi } from "./code-text.js";
 import { formulas } from "./formulas.js";
+import { htmlTags } from "./html-tags.js";
 import { t } from "./i18n.js";
 import { askForImage, imageAt } from "./images.js";
 import { safeHref, withHonestHosts } from "./links.js";
@@ -39,11 +41,12 @@ function renderer({ streaming }) {
   // As an image an SVG runs nothing and loads nothing; the purifier takes it from links.
   markdown.validateLink = (url) => /^data:image\/svg\+xml[;,]/i.test(url.trim()) || validateLink(url);
 
+  markdown.use(cjkEmphasis);
   markdown.use(formulas, { unfinished: streaming });
   markdown.use(footnote).disable("footnote_inline");
   markdown.use(alert, { titleRender: (tokens, index) => alertTitle(markdown, tokens[index].markup), deep: true });
   markdown.use(tasklist, { label: false });
-  markdown.inline.ruler.before("html_inline", "line_break", lineBreak);
+  markdown.use(htmlTags);
   markdown.core.ruler.after("block", "list_paragraphs", paragraphsInItems);
   markdown.core.ruler.push("row_groups", rowGroups);
   markdown.core.ruler.push("directions", directions);
@@ -105,12 +108,12 @@ const compact = (html) => html.replace(/>\n+(?=<)/g, ">").trimEnd();
 
 const ALLOWED = {
   ALLOWED_TAGS: (
-    "a blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr img li ol p pre s section span strong sup table " +
-    "tbody td th thead tr ul"
+    "a blockquote br button code del details div em h1 h2 h3 h4 h5 h6 hr img kbd li ol p pre s section span strong " +
+    "sub summary sup table tbody td th thead tr ul"
   ).split(" "),
   ALLOWED_ATTR: (
-    "alt aria-label aria-pressed class data-src data-tex dir href id loading rel role src start tabindex target title " +
-    "type"
+    "alt aria-label aria-pressed class data-src data-tex dir href id loading open rel role src start tabindex target " +
+    "title type"
   ).split(" "),
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -175,7 +178,7 @@ function rowGroups({ tokens }) {
 }
 
 const HAVE_DIRECTION = new Set(
-  "alert_open blockquote_open bullet_list_open heading_open ordered_list_open paragraph_open".split(" "),
+  "alert_open blockquote_open bullet_list_open details_open heading_open ordered_list_open paragraph_open".split(" "),
 );
 
 /** Each block that stands on its own is written in the direction of its own text; what is inside has it by its style. */
@@ -199,15 +202,6 @@ function steady({ tokens, src }) {
   // A paragraph may go on in the next line; a heading and a row do not.
   if (src.endsWith("\n") && tokens[index + 1].type !== "paragraph_close") return;
   token.content = steadyInline(token.content);
-}
-
-/** `<br>`, the one tag that models write where Markdown has no other way: in a table's cell. */
-function lineBreak(state, silent) {
-  const tag = /^<br *\/?>/i.exec(state.src.slice(state.pos, state.pos + 10));
-  if (!tag) return false;
-  if (!silent) state.push("hardbreak", "br", 0);
-  state.pos += tag[0].length;
-  return true;
 }
 
 /** A footnote's mark while its note is not written yet: it gets the number that it will have. */

@@ -19,6 +19,7 @@ export function enliven(element, whole) {
 }
 
 function isToBeMorphed(element, rendered) {
+  if (areSameDetails(element, rendered)) rendered.open = element.open;
   if (element.isEqualNode(rendered)) return false;
   if (element.matches(".code") && rendered.matches(".code")) {
     growCode(element, rendered);
@@ -28,6 +29,10 @@ function isToBeMorphed(element, rendered) {
   growTexts(element, rendered);
   return true;
 }
+
+/** Their reader may have opened or closed them. */
+const areSameDetails = (element, rendered) =>
+  element.matches("details") && rendered.matches("details") && element.firstChild?.isEqualNode(rendered.firstChild);
 
 /** Their contents have changed since they were rendered, by typesetting or by a click, and are right. */
 const isSame = (element, rendered, selector, name) =>

@@ -5,6 +5,10 @@
  * All here is a guess that the next characters may correct, and is used only while a text streams.
  */
 
+import { isCjk } from "./cjk-emphasis.js";
+import { endOfDollars } from "./formulas.js";
+import { tagAt } from "./html-tags.js";
+
 /** No further back than this do open marks count; it bounds what a frame costs. */
 const LOOK_BACK = 2_000;
 
@@ -65,13 +69,13 @@ class Scan {
       case "`":
         return this.#code();
       case "$":
-        return this.#text.startsWith("$$", this.#at) ? this.#until("$$", 2) : this.#unless(/^\$$/);
+        return this.#text.startsWith("$$", this.#at) ? this.#until("$$", 2) : this.#dollar();
       case "!":
         return this.#text[this.#at + 1] === "[" ? this.#link(this.#at + 1, true) : this.#skip(1);
       case "[":
         return this.#link(this.#at, false);
       case "<":
-        return this.#unless(/^<(?:[a-z/][^\s<>]*)?$/i);
+        return this.#tag();
       case "&":
         return this.#unless(/^&#?\w{0,10}$/);
       case "*":
@@ -104,6 +108,13 @@ class Scan {
     else this.#at = found + end.length;
   }
 
+  /** Held back where it may begin a formula; before a digit it is money. */
+  #dollar() {
+    const end = endOfDollars(this.#text, this.#at);
+    if (end) this.#at = end;
+    else this.#unless(/^\$(?:[^\s\d$`][^$`\n]*)?$/);
+  }
+
   #escape() {
     const next = this.#text[this.#at + 1];
     if (next === undefined) this.#cut();
@@ -126,6 +137,15 @@ class Scan {
     if (!code.trim()) return this.#cut();
     this.#text = this.#text.slice(0, from) + code + run;
     this.#at = this.#text.length;
+  }
+
+  #tag() {
+    const tag = tagAt(this.#text.slice(this.#at, this.#at + 250));
+    if (!tag) return this.#unless(/^<(?:[a-z/][^\s<>]*|(?:details|summary)\s[^<>]*)?$/i);
+    if (this.#at + tag.length === this.#text.length && tag.closing) return this.#cut();
+    if (tag.closing) this.#open.push(tag.closing);
+    else if (this.#open.at(-1) === this.#text.slice(this.#at, this.#at + tag.length).toLowerCase()) this.#open.pop();
+    this.#skip(tag.length);
   }
 
   /** A link or an image whose `[` stands at `bracket`: until it is whole, a link is its label and an image nothing. */
@@ -155,7 +175,7 @@ class Scan {
     if (length === 0) return;
     if (after === undefined) {
       this.#text = this.#text.slice(0, start + this.#at - start - length);
-    } else if (!isSpace(after) && !(isWord(before) && (sign === "_" || length === 1))) {
+    } else if (!isSpace(after) && !(isWord(before) && (sign === "_" || (length === 1 && !isCjk(before))))) {
       this.#opens(sign, length);
     }
   }

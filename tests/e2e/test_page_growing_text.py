@@ -96,6 +96,25 @@ async def test_no_mark_is_shown_while_its_text_is_written(page: ChatPage) -> Non
     assert await page.tab.evaluate(FLASHES, EVERY_MARK) == []
 
 
+OPENED = """async ([before, after]) => {
+  const { GrowingText } = await import("/static/growing-text.js");
+  const root = document.createElement("div");
+  document.body.append(root);
+  const growing = new GrowingText(root);
+  growing.show(before, true);
+  root.querySelector("summary").click();
+  growing.show(before + after, true);
+  const { open, textContent } = root.querySelector("details");
+  root.remove();
+  return [open, textContent];
+}"""
+
+
+async def test_details_that_their_reader_has_opened_stay_open_while_they_grow(page: ChatPage) -> None:
+    opened = await page.tab.evaluate(OPENED, ["<details><summary>More</summary>\n\none", " two"])
+    assert opened == [True, "Moreone two"]
+
+
 RESTS = """async (text) => {
   const { GrowingText } = await import("/static/growing-text.js");
   const root = document.createElement("div");

@@ -1,5 +1,6 @@
 """What the chat page makes of Markdown beyond paragraphs: formulas, notes, alerts, tasks, tables, images and code."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Literal
 
@@ -35,6 +36,75 @@ async def test_formulas_are_mathml_and_money_is_not(page: ChatPage) -> None:
     await expect(formulas.locator("mfrac")).to_have_count(1)
     await expect(page.answers.locator("p").first).to_contain_text("for $5 or $6.")
     await expect(formulas.last).to_have_text("\\unknowncommand{")
+
+
+RENDERED = """async (texts) => {
+  const { elementsOf, renderBlocks } = await import("/static/markdown.js");
+  const elements = (text) => elementsOf(renderBlocks(text).blocks.map(({ html }) => html));
+  return texts.map((text) => elements(text).map((element) => element.innerHTML).join(""));
+}"""
+
+
+async def rendered(page: ChatPage, texts: list[str]) -> list[str]:
+    """The HTML of each text, without the elements of its blocks."""
+    shown: list[str] = await page.tab.evaluate(RENDERED, texts)
+    return shown
+
+
+BOLD = """\
+これは**私のやりたかったこと。**だからするの。
+カッコに注意**（太字にならない）**文が続く場合に要警戒。
+**[リンク](https://example.com)**も注意。（画像も同様）
+先頭の**`コード`も注意。**
+税込**¥10,000**で入手できます。
+太郎は**"Hello"**といった
+Go**「初心者」**を対象とした記事です。
+**真“**她
+**真—**她
+真**“她”**她
+**真。**她
+𰻞𰻞**(ビャンビャン)**麺
+葛󠄀**(こちらが正式表記)**城市
+大塚︀**(U+585A U+FE00)** 大塚**(U+FA10)**
+a**〽**a
+**스크립트(script)**라고
+ᅡ**(a)**""".splitlines()
+"""From the examples of the CommonMark CJK-friendly Amendments; without them none of these is bold everywhere."""
+
+NOT_BOLD = ["a**a«**a", "a**»a**a", "a**∇a**a", "a**a𝜵**a", "a**𐬻a**a", "她** 真**她"]
+
+
+async def test_emphasis_beside_cjk_punctuation(page: ChatPage) -> None:
+    for text, html in zip(BOLD, await rendered(page, BOLD), strict=True):
+        assert "<strong>" in html and "*" not in html, text
+    assert await rendered(page, NOT_BOLD) == NOT_BOLD
+    assert await rendered(page, ["真_（她）_她", "__注意：__ 必ず"]) == ["真_（她）_她", "<strong>注意：</strong> 必ず"]
+
+
+async def test_a_dollar_begins_a_formula_by_the_rule_of_pandoc(page: ChatPage) -> None:
+    money = ["from $5 to $10", "$20,000 and $30,000", "$5/$6 a month", "set $HOME and $PATH", "$5, `a=$b`", "\\$a$"]
+    for text, html in zip(money, await rendered(page, money), strict=True):
+        assert "formula" not in html, text
+    [html] = await rendered(page, ["$x$, $n$th of $5 and $a\\$b$; $\n$"])
+    assert re.findall(r'data-tex="(.*?)"', html) == ["x", "n", "a\\$b"]
+
+
+async def test_tags_that_markdown_lacks_have_no_attributes(page: ChatPage) -> None:
+    [html, folded, text] = await rendered(
+        page,
+        [
+            "H<sub onclick='x'>2</sub>O, 10<SUP>2</SUP>, <kbd style='color: red'>**Enter**</kbd>",
+            "<details open ontoggle='x' name='n' class='c'><summary id='i'>More</summary>*hidden* at first</details>",
+            "a <sub>b and <script>c</script> <kbd/>",
+        ],
+    )
+    assert html == "H<sub>2</sub>O, 10<sup>2</sup>, <kbd><strong>Enter</strong></kbd>"
+    assert folded == "<summary>More</summary><p><em>hidden</em> at first</p>"
+    assert text == "a &lt;sub&gt;b and &lt;script&gt;c&lt;/script&gt; &lt;kbd/&gt;"
+    await says(page, "<details>\n<summary>More</summary>\n\nhidden at first\n\n</details>")
+    await expect(page.answers.get_by_text("hidden at first")).to_be_hidden()
+    await page.answers.get_by_text("More", exact=True).click()
+    await expect(page.answers.get_by_text("hidden at first")).to_be_visible()
 
 
 async def test_tasks_alerts_and_notes(page: ChatPage) -> None:

@@ -79,8 +79,8 @@ MISBEHAVE = """async () => {
 }"""
 
 HARMLESS = set(
-    "a article blockquote br button code div em footer h1 h2 h3 h4 h5 h6 hr img li ol p path pre s section span strong "
-    "sup svg table tbody td th thead tr ul math mi mo mn mrow mspace mstyle mtext".split()
+    "a article blockquote br button code details div em footer h1 h2 h3 h4 h5 h6 hr img li ol p path pre s section "
+    "span strong summary sup svg table tbody td th thead tr ul math mi mo mn mrow mspace mstyle mtext".split()
 )
 
 

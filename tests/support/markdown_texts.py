@@ -33,6 +33,14 @@ TEXTS = [
     "- a\n - b\n  - c\n   - d\n    - e\n",
     "text\n\n\n\n\n\ttab\n\n- a\n\n\n\n- b\n\r\nwindows\r\n\r\n- c\r\n- d\r\n",
     "![a](https://outside.example/a.png) and ![s](data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'/%3E)",
+    "**「強調」**です。これは**“引用”**だ。*注意：*必ず _「読む」_ ~~「消す」~~。",
+    "It costs $5 to $10, US$ 3; $x_1^2 + y$ is $n$th, \\$a$ and $b\\$c$ and `$d` $.\n\n$e\nf$ and $ g$",
+    "H<sub>2</sub>O <KBD class='x'>Ctrl</kbd>+<kbd>*C*</kbd> <sup>a<sub>b</sub></sup> <sub>never </sup>",
+    "<details><summary>More</summary>hidden at first</details>\n\nEnd",
+    "text\n<details open onclick='x'>\n<summary>\n*Two* words\n</summary>\n\n- a\n- b\n\n```html\n</details>\n```"
+    "\n\n<details>\ninner\n</details>\n\nlast\n</details>\nEnd",
+    "- item\n\n  <details>\n  <summary>*More*</summary>\n  inside\n\n  | a |\n  |---|\n  | 1 |\n  </details>\n- next"
+    "\n\n> <details><summary>a\n> b</details>\n\n<details>\nnever closed\n\n# to the end",
     "",
     "\n\n",
 ]
@@ -83,6 +91,15 @@ A *word in italics*, **two strong words**, ***both of them***, _another one_, ~~
 [another link][ref] with \\(a + b\\) and $$c + d$$ &copy; so on.[^1]
 
 [A link at the start](https://example.org) of a line, ![an image](/static/icon.svg) in it.
+
+これは**「強調」**と*「強い」*です。 With $x_1^2$ and H<sub>2</sub>O, press <kbd>Enter</kbd>.
+
+<details open>
+<summary>A **short** summary</summary>
+
+What is *inside*.
+
+</details>
 
 - **First item** of `list`
 - [ ] a task

@@ -18,9 +18,15 @@ const COPIED_MS = 1_500;
 const MOST_LINES = 400;
 const FOLDED_LINES = 30;
 
+/** Code of more lines than `MOST_LINES` stands in chunks of so many: what is added has only the last one laid out anew. */
+const CHUNK_LINES = 200;
+
+/** Code of more chunks stays plain. */
+const MOST_COLOURED = 15;
+
 const DIAGRAMS = new Set(["dot", "graphviz", "mermaid", "plantuml"]);
 
-/** All of a block's code, by its element. */
+/** All of the code of a block that is folded, by its element. */
 const codes = new WeakMap();
 
 /** The HTML of a block; `escaped` makes text fit for HTML. */
@@ -40,17 +46,59 @@ const lineBreaks = (text) => "&#10;".repeat(text.length);
 export const codeOf = (block) => codes.get(block) ?? block.querySelector("code").textContent;
 
 /** Shows `code` in the block. What stands there already stays as it is if `code` begins with it. */
-export function setCode(block, code) {
-  const shown = codeOf(block);
-  if (shown === code) return;
+const setCode = (block, code) => replaceEnd(block, codeOf(block), code);
+
+/** Shows `end` in place of `before`, with which the block's code ends. */
+export function replaceEnd(block, before, end) {
+  if (end.startsWith(before)) return append(block, end.slice(before.length));
+  const code = codeOf(block);
+  block.querySelector("code").replaceChildren();
+  append(block, code.slice(0, code.length - before.length) + end);
+}
+
+function append(block, text) {
+  if (!text) return;
   const element = block.querySelector("code");
-  const [first, ...others] = codeNodes(code.startsWith(shown) ? code.slice(shown.length) : code);
-  if (!code.startsWith(shown)) element.replaceChildren(first, ...others);
-  else if ([element.lastChild, first].every((node) => node?.nodeType === Node.TEXT_NODE)) {
+  let chunk = element.lastElementChild;
+  if (!chunk?.matches(".lines")) {
+    if (linesIn(element.textContent) + linesIn(text) <= MOST_LINES) return appendText(element, text);
+    block.classList.add("long");
+    chunk = newChunk(element, [...element.childNodes]);
+  }
+  for (let at = 0; at < text.length; ) {
+    const end = afterLines(text, at, CHUNK_LINES - linesIn(chunk.textContent));
+    if (end > at) appendText(chunk, text.slice(at, end));
+    chunk.style.setProperty("--lines", linesIn(chunk.textContent));
+    if (end < text.length) chunk = newChunk(element, []);
+    at = end;
+  }
+}
+
+function newChunk(element, nodes) {
+  const chunk = document.createElement("span");
+  chunk.className = "lines";
+  chunk.append(...nodes);
+  return element.appendChild(chunk);
+}
+
+function appendText(element, text) {
+  const [first, ...others] = codeNodes(text);
+  if ([element.lastChild, first].every((node) => node?.nodeType === Node.TEXT_NODE)) {
     element.lastChild.appendData(first.data);
     element.append(...others);
   } else element.append(first, ...others);
-  codes.set(block, code);
+}
+
+const linesIn = (text) => text.split("\n").length - 1;
+
+/** Where in `text` so many lines from `at` on end. */
+function afterLines(text, at, count) {
+  let end = at;
+  for (let line = 0; line < count; line += 1) {
+    end = text.indexOf("\n", end) + 1;
+    if (end === 0) return text.length;
+  }
+  return end;
 }
 
 /** Takes over the growth of a block from the same block rendered anew. */
@@ -84,7 +132,14 @@ const blocksIn = (element) => (element.matches(".code") ? [element] : element.qu
 
 /** Colours the code in `element`; `whole` says that it is not going to grow. */
 export function colourCode(element, whole) {
-  for (const block of blocksIn(element)) colour(block.querySelector("code"), whole);
+  for (const block of blocksIn(element)) {
+    const code = block.querySelector("code");
+    if (!block.matches(".long")) colour(code, whole);
+    else if (code.children.length <= MOST_COLOURED) {
+      // Those before have been coloured.
+      for (const chunk of [...code.children].slice(whole ? 0 : -2)) colour(chunk, whole || chunk !== code.lastChild);
+    }
+  }
 }
 
 /** What a click on one of a block's buttons does. */
@@ -110,9 +165,10 @@ function wrap(button, block) {
 }
 
 function unfold(button, block) {
-  const element = block.querySelector("code");
-  element.replaceChildren(...codeNodes(codeOf(block)));
+  block.querySelector("code").replaceChildren();
+  append(block, codes.get(block));
+  codes.delete(block);
   button.remove();
   block.querySelector("pre").focus({ preventScroll: true });
-  colour(element, true);
+  colourCode(block, true);
 }

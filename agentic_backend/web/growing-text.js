@@ -9,11 +9,14 @@
  * text that has any is compared block by block with itself rendered at once. So the end is always what the text says.
  *
  * A paragraph, a quotation or an item is rendered whole. A long one is rendered less often: it must not keep the page
- * busy, however long it gets.
+ * busy, however long it gets. A long text that is whole is shown in steps, what is in view first; until then the places
+ * of its other blocks are about as high as they will be. One that grows by very much at once is shown piece by piece.
  */
 
 import { colourCode, foldCode } from "./code-blocks.js";
-import { elementsOf, renderBlocks } from "./markdown.js";
+import { inSteps } from "./in-steps.js";
+import { foldTable } from "./long-tables.js";
+import { elementsOf, renderBlocks, renderInSteps } from "./markdown.js";
 import { enliven, morph } from "./morphing.js";
 import { closable, lineStarts, openPart } from "./open-parts.js";
 import { steadyCode, steadyLines } from "./steady.js";
@@ -24,6 +27,9 @@ const GROUP = 16;
 /** An open block of more characters than this rests after each rendering, so many times as long as that took. */
 const LONG = 8_000;
 const RESTS = 4;
+
+/** No more characters than this are rendered at once. */
+const MOST_AT_ONCE = 8_000;
 
 let texts = 0;
 
@@ -46,25 +52,62 @@ export class GrowingText {
   #notes = new Map();
   /** When a long open block may be rendered again. */
   #restsUntil = 0;
-  #afterRest = null;
+  /** Keeps what is to be shown soon from it. */
+  #cancel = () => {};
+  /** Blocks are shown in steps, and some have not been: there are gaps between them. */
+  #isInSteps = false;
 
   constructor(root) {
     this.#root = root;
   }
 
-  /** Shows `text`, at once or soon; `streaming` says that more of it may follow. */
-  show(text, streaming) {
-    clearTimeout(this.#afterRest);
-    const begun = performance.now();
-    if (streaming && text.length - this.#start > LONG && begun < this.#restsUntil) {
-      this.#afterRest = setTimeout(() => this.show(text, true), this.#restsUntil - begun);
-      return;
+  /**
+   * Shows `text`, at once or soon; `streaming` says that more of it may follow. Once one is whole and shown, `onShown`
+   * gets the root.
+   */
+  show(text, streaming, onShown = null) {
+    this.#cancel();
+    if (this.#isInSteps) this.#clear();
+    if (streaming) return this.#follow(text);
+    if (text.length - this.#start <= MOST_AT_ONCE) {
+      const reachesBack = this.#render(text, false);
+      if (reachesBack && text.length <= MOST_AT_ONCE) this.#render(text, false);
+      if (!reachesBack || text.length <= MOST_AT_ONCE) return onShown?.(this.#root);
     }
-    this.#render(text, streaming);
-    const ended = performance.now();
-    this.#restsUntil = ended + RESTS * (ended - begun);
+    this.#reopen();
+    this.#isInSteps = true;
+    this.#cancel = inSteps(this.#root, this.#showInSteps(text, onShown));
   }
 
+  #follow(text) {
+    const later = (wait) => {
+      const timer = setTimeout(() => this.show(text, true), wait);
+      this.#cancel = () => clearTimeout(timer);
+    };
+    const begun = performance.now();
+    if (this.#shown.length - this.#start > LONG && begun < this.#restsUntil) return later(this.#restsUntil - begun);
+    const shown = this.#nextPiece(text);
+    this.#render(shown, true);
+    const ended = performance.now();
+    this.#restsUntil = ended + RESTS * (ended - begun);
+    if (shown.length < text.length) later(0);
+  }
+
+  /** What of `text` is shown now: what is shown, and no more lines than fit. */
+  #nextPiece(text) {
+    const end = this.#shown.length + MOST_AT_ONCE;
+    if (text.length <= end) return text;
+    const line = text.lastIndexOf("\n", end) + 1;
+    return text.slice(0, line > this.#shown.length ? line : end);
+  }
+
+  #clear() {
+    this.#root.replaceChildren();
+    this.#blocks = [];
+    this.#isInSteps = false;
+  }
+
+  /** Whether a text that is whole has links or notes which reach back, and has to be rendered again. */
   #render(text, streaming) {
     if (!text.startsWith(this.#shown.slice(0, this.#start))) this.#reopen();
     this.#shown = text;
@@ -72,13 +115,15 @@ export class GrowingText {
     const source = context + this.#written(streaming);
     const { blocks, references } = renderBlocks(source, {
       streaming,
+      folds: !streaming && this.#blocks.length === 0,
       references: this.#references,
       notes: this.#notes,
       id: this.#id,
     });
     this.#lay(blocks, streaming);
-    if (streaming) this.#close(source, context.length, blocks, references);
-    else this.#finish(references);
+    if (!streaming) return this.#finish(references);
+    this.#close(source, context.length, blocks, references);
+    return false;
   }
 
   #written(streaming) {
@@ -104,45 +149,110 @@ export class GrowingText {
     for (const { element } of this.#blocks.slice(this.#closed)) colourCode(element, true);
     this.#reopen();
     this.#notes = new Map();
-    if (reachesBack) this.#render(this.#shown, false);
+    return reachesBack;
+  }
+
+  *#showInSteps(text, onShown) {
+    this.#shown = text;
+    this.#notes = new Map();
+    const blocks = yield* renderInSteps(text, { folds: this.#blocks.length === 0, id: this.#id });
+    const unshown = new Set(this.#places(text, blocks));
+    while (unshown.size) {
+      const place = inView(unshown) ?? [...unshown][0];
+      unshown.delete(place);
+      for (let index = place.from; index < Math.min(place.from + GROUP, blocks.length); index += 1) {
+        yield* this.#showBlock(index, blocks[index]);
+      }
+      place.group.classList.remove("unshown");
+    }
+    this.#removeFrom(blocks.length);
+    this.#isInSteps = false;
+    onShown?.(this.#root);
+  }
+
+  /** The groups of these blocks, which those that are not shown yet make about as high as they will be. */
+  #places(text, blocks) {
+    const starts = lineStarts(text);
+    const heightOf = ({ start, end }) => {
+      const length = (starts[end] ?? text.length) - (starts[start] ?? text.length);
+      return LINE * Math.min(MOST_LINES, Math.max(end - start, length / LINE_CHARACTERS)) + BETWEEN;
+    };
+    const places = [];
+    for (let from = 0; from < blocks.length; from += GROUP) {
+      const group = this.#group(from);
+      if (!group.hasChildNodes()) {
+        const height = blocks.slice(from, from + GROUP).reduce((sum, block) => sum + heightOf(block), 0);
+        group.style.setProperty("--height", `${Math.round(height)}px`);
+        group.classList.add("unshown");
+      }
+      places.push({ group, from });
+    }
+    return places;
+  }
+
+  *#showBlock(index, { parts, rest }) {
+    const laid = this.#blocks[index];
+    let first = null;
+    for (const html of parts()) {
+      if (laid?.html === html) return;
+      const [element] = elementsOf([html]);
+      if (!first) {
+        first = element;
+        if (!laid) this.#place(index, { html, rest }, element, false);
+      } else {
+        const children = [...element.children];
+        if (!laid) foldCode(element);
+        first.append(...children);
+        if (!laid) for (const child of children) enliven(child, true);
+      }
+      yield;
+    }
+    if (laid) this.#place(index, { html: "", rest }, first, false);
   }
 
   /** Brings the open elements to these blocks. */
   #lay(blocks, streaming) {
     const changed = blocks
-      .map(({ html }, index) => ({ html, isPart: index === 0 && this.#part !== null, laid: this.#blocks[this.#closed + index] }))
-      .filter(({ html, isPart, laid }) => isPart || laid?.html !== html);
-    const elements = changed.length ? elementsOf(changed.map(({ html }) => html)) : [];
-    changed.forEach(({ html, isPart, laid }, index) => {
-      if (isPart) this.#part.extend(elements[index]);
-      else this.#place(laid, elements[index], html, streaming);
+      .map((block, index) => ({ block, index: this.#closed + index, isPart: index === 0 && this.#part !== null }))
+      .filter(({ block, index, isPart }) => isPart || this.#blocks[index]?.html !== block.html);
+    const elements = changed.length ? elementsOf(changed.map(({ block }) => block.html)) : [];
+    changed.forEach(({ block, index, isPart }, at) => {
+      if (isPart) this.#part.extend(elements[at]);
+      else this.#place(index, block, elements[at], streaming);
     });
-    for (const { element } of this.#blocks.splice(this.#closed + blocks.length)) {
+    this.#removeFrom(this.#closed + blocks.length);
+  }
+
+  #removeFrom(index) {
+    for (const { element } of this.#blocks.splice(index)) {
       const group = element.parentElement;
       element.remove();
       if (!group.hasChildNodes()) group.remove();
     }
   }
 
-  #place(laid, element, html, streaming) {
+  #place(index, { html, rest }, element, streaming) {
+    const laid = this.#blocks[index];
     let shown = element;
     if (laid) {
       shown = morph(laid.element, element);
       Object.assign(laid, { element: shown, html });
     } else {
       if (!streaming) foldCode(element);
-      this.#group().append(element);
-      this.#blocks.push({ element, html });
+      if (rest) foldTable(element, rest);
+      this.#group(index).append(element);
+      this.#blocks[index] = { element, html };
     }
     enliven(shown, !streaming);
   }
 
-  /** Where the next block goes. */
-  #group() {
-    if (this.#blocks.length % GROUP > 0) return this.#root.lastElementChild;
-    const group = document.createElement("div");
-    group.className = "blocks";
-    return this.#root.appendChild(group);
+  /** Where this block stands. */
+  #group(index) {
+    const group = this.#root.children[Math.floor(index / GROUP)];
+    if (group) return group;
+    const made = document.createElement("div");
+    made.className = "blocks";
+    return this.#root.appendChild(made);
   }
 
   /** Closes what no further text can change: what comes before the last block of which a line is whole. */
@@ -177,3 +287,13 @@ export class GrowingText {
     this.#references = renderBlocks(closed, { references: this.#references }).references;
   }
 }
+
+/** For a guess at the height of a block, in characters, pixels and lines; what is longer is folded, mostly. */
+const [LINE_CHARACTERS, LINE, BETWEEN, MOST_LINES] = [85, 26, 13, 40];
+
+/** The first of these places that is in view. */
+const inView = (places) =>
+  [...places].find(({ group }) => {
+    const { top, bottom } = group.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  });

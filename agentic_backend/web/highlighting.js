@@ -8,8 +8,8 @@
 
 import { codeNodes } from "./code-text.js";
 
-/** Beyond this it stays plain, in characters. */
-const MOST = 100_000;
+/** Beyond this it stays plain, in characters: it is read at once. */
+const MOST = 30_000;
 const GROWTH = 1.1;
 const FIRST_GROWTH = 160;
 
@@ -22,9 +22,9 @@ let scheduled = false;
 /** How long each element's code was when it got its colours. */
 const coloured = new WeakMap();
 
-const languageOf = (element) => element.className.slice("language-".length).toLowerCase();
+const languageOf = (element) => element.closest("code").className.slice("language-".length).toLowerCase();
 
-/** Colours the code in `element`, whose class names its language, as in `language-python`. */
+/** Colours `element`: a `code` whose class names its language, as in `language-python`, or a chunk of its lines. */
 export function colour(element, whole) {
   if (!languageOf(element)) return;
   waiting.set(element, whole || waiting.get(element) || false);
@@ -57,6 +57,8 @@ function colourNow(element, whole) {
   const before = coloured.get(element) ?? 0;
   if (text.length === before || text.length > MOST) return;
   if (!whole && text.length < Math.max(before * GROWTH, before + FIRST_GROWTH)) return;
+  // It has chunks by now, which are coloured one by one.
+  if (element.firstElementChild?.matches(".lines")) return;
   if (!loaded.highlighter.getLanguage(languageOf(element))) return;
   if (isSelectedIn(element)) {
     if (whole) document.addEventListener("selectionchange", () => colour(element, true), { once: true });
@@ -70,6 +72,18 @@ function colourNow(element, whole) {
   if (end < text.length) nodes.push(...codeNodes(text.slice(end)));
   replaceFromFirstChange(element, nodes);
   coloured.set(element, end);
+  if (whole && result._top.parent) joinNext(element);
+}
+
+/** A chunk that ends within a string, say, is read together with the next one. */
+function joinNext(element) {
+  const next = element.nextElementSibling;
+  if (!next?.matches(".lines")) return;
+  const lines = [element, next].reduce((sum, { style }) => sum + Number(style.getPropertyValue("--lines")), 0);
+  element.style.setProperty("--lines", lines);
+  element.append(...next.childNodes);
+  next.remove();
+  colour(element, true);
 }
 
 /** A node of highlight.js's tree as those of the page. */

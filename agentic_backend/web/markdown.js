@@ -24,6 +24,13 @@ import DOMPurify from "./vendor/purify.js";
 /** A table's rows stand in groups of so many: while it is written, those out of sight cost a frame nothing. */
 export const ROWS = 32;
 
+/** A longer table that is shown whole is folded. */
+export const MOST_ROWS = 100;
+const FOLDED_ROWS = 30;
+
+/** Of a long list, a quotation and the like about so many tokens are made into HTML at once. */
+const PART = 300;
+
 const ALERTS = {
   caution: t("Caution"),
   important: t("Important"),
@@ -49,7 +56,7 @@ function renderer({ streaming }) {
   markdown.use(htmlTags);
   markdown.core.ruler.after("block", "list_paragraphs", paragraphsInItems);
   markdown.core.ruler.push("row_groups", rowGroups);
-  markdown.core.ruler.push("directions", directions);
+  markdown.core.ruler.push("list_classes", withoutListClasses);
   if (streaming) {
     markdown.core.ruler.after("list_paragraphs", "steady", steady);
     markdown.disable(["footnote_ref", "footnote_tail"]);
@@ -61,20 +68,117 @@ function renderer({ streaming }) {
 }
 
 /**
- * The top-level blocks of `source` as `{html, start, end, kind, items}`: the lines where it begins and ends, and for a
- * list those where its items begin. `references` are definitions from before `source`, `notes` the numbers of its
- * footnotes by label, which streaming adds to; `id` tells the notes of this text from another's.
+ * The top-level blocks of `source` as `{html, rest, start, end, kind, items}`: the lines where it begins and ends, and for
+ * a list those where its items begin. `references` are definitions from before `source`, `notes` the numbers of its
+ * footnotes by label, which streaming adds to; `id` tells the notes of this text from another's. With `folds` a long
+ * table's HTML has its first rows, and `rest` is `{rows, parts}`: how many it has, and a generator of tables with others.
  */
-export function renderBlocks(source, { streaming = false, references = {}, notes = new Map(), id = "" } = {}) {
+export function renderBlocks(source, options = {}) {
+  const { streaming = false, folds = false, references = {}, notes = new Map(), id = "" } = options;
   const environment = { references: { ...references }, notes, docId: id };
   const markdown = streaming ? STREAMING : WHOLE;
-  const blocks = topLevel(markdown.parse(source, environment)).map((tokens) => ({
-    ...extent(tokens),
-    html: compact(markdown.renderer.render(tokens, markdown.options, environment)),
-    kind: KINDS[tokens[0].type] ?? null,
-    items: tokens.filter(({ type, level }) => type === "list_item_open" && level === 1).map(({ map }) => map[0]),
-  }));
+  const blocks = topLevel(markdown.parse(source, environment)).map((tokens) => {
+    const { shown, rest } = folded(tokens, folds);
+    return {
+      ...extent(tokens),
+      html: htmlOf(markdown, shown, environment),
+      rest: rest && { ...rest, parts: () => rest.parts.map((part) => htmlOf(markdown, part, environment)) },
+      kind: KINDS[tokens[0].type] ?? null,
+      items: tokens.filter(({ type, level }) => type === "list_item_open" && level === 1).map(({ map }) => map[0]),
+    };
+  });
   return { blocks, references: environment.references };
+}
+
+/**
+ * The same of a whole text in many steps, so that a long one doesn't keep the page busy: a generator, which yields
+ * between steps and returns the blocks as `{start, end, parts, rest}`. Their HTML is made when it is asked for: `parts`
+ * is a generator of it, of which a long list or quotation has several, each with some of what is in it.
+ */
+export function* renderInSteps(source, { folds, id }) {
+  const environment = { references: {}, notes: new Map(), docId: id };
+  let blocks = [];
+  for (const tokens of readBlocks(source, environment)) {
+    blocks.push(tokens);
+    yield;
+  }
+  const hasNotes = Boolean(environment.footnotes);
+  if (hasNotes) {
+    // They are numbered in the order of their marks, and stand at the end.
+    for (const tokens of blocks) {
+      process(INLINE, tokens, environment);
+      yield;
+    }
+    blocks = topLevel(process(NOTES, blocks.flat(), environment));
+  }
+  function* render(parts) {
+    for (const part of parts) yield htmlOf(WHOLE, hasNotes ? part : process(INLINE, part, environment), environment);
+  }
+  return blocks.map((tokens) => {
+    const { shown, rest } = folded(tokens, folds);
+    return {
+      ...extent(tokens),
+      parts: () => render(partsOf(shown)),
+      rest: rest && { ...rest, parts: () => render(rest.parts) },
+    };
+  });
+}
+
+/** The tokens of each top-level block, whose words aren't read yet. */
+function* readBlocks(source, environment) {
+  const text = source.replace(/\r\n?/g, "\n").replaceAll("\0", "\ufffd");
+  const state = new WHOLE.block.State(text, WHOLE, environment, []);
+  const rules = WHOLE.block.ruler.getRules("");
+  for (let line = state.skipEmptyLines(0); line < state.lineMax; line = state.skipEmptyLines(state.line)) {
+    state.line = line;
+    state.tokens = [];
+    rules.find((rule) => rule(state, line, state.lineMax, false));
+    yield* topLevel(state.tokens);
+  }
+}
+
+function process(markdown, tokens, environment) {
+  const state = new markdown.core.State("", markdown, environment);
+  state.tokens = tokens;
+  markdown.core.process(state);
+  return state.tokens;
+}
+
+const htmlOf = (markdown, tokens, environment) =>
+  compact(markdown.renderer.render(tokens, markdown.options, environment));
+
+const HAVE_PARTS = new Set("alert_open blockquote_open bullet_list_open details_open ordered_list_open".split(" "));
+
+/** A list as several with some of its items each, and so on. */
+function partsOf(tokens) {
+  if (tokens.length <= PART || !HAVE_PARTS.has(tokens[0].type)) return [tokens];
+  const parts = [];
+  let part = [];
+  for (const inside of topLevel(tokens.slice(1, -1))) {
+    if (part.length > PART) {
+      parts.push(part);
+      part = [];
+    }
+    part.push(...inside);
+  }
+  return [...parts, part].map((part) => [tokens[0], ...part, tokens.at(-1)]);
+}
+
+/** The tokens of a long table with its first rows, and of tables with its other rows. */
+function folded(tokens, folds) {
+  if (!folds || tokens[0].type !== "table_open") return { shown: tokens, rest: null };
+  const body = tokens.findIndex(({ type }) => type === "tbody_open");
+  const rows = body < 0 ? [] : topLevel(tokens.slice(body + 1, -2));
+  if (rows.length <= MOST_ROWS) return { shown: tokens, rest: null };
+  const close = tokens.slice(-2);
+  const parts = [];
+  for (let at = FOLDED_ROWS; at < rows.length; at += ROWS) {
+    parts.push([tokens[0], tokens[body], ...rows.slice(at, at + ROWS).flat(), ...close]);
+  }
+  return {
+    shown: [...tokens.slice(0, body + 1), ...rows.slice(0, FOLDED_ROWS).flat(), ...close],
+    rest: { rows: rows.length, parts },
+  };
 }
 
 const KINDS = { bullet_list_open: "list", ordered_list_open: "list", table_open: "table", fence: "fence" };
@@ -136,10 +240,15 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   node.setAttribute("rel", "noopener noreferrer");
 });
 
+/** Each block that stands on its own is written in the direction of its own text; what is inside has it by its style. */
+const HAVE_DIRECTION = "blockquote, details, h1, h2, h3, h4, h5, h6, ol, p, ul, .alert";
+
 /** The elements of these pieces of HTML, one of each, fit to insert. */
 export function elementsOf(htmls) {
   // One call for all: what a call costs is mostly the same for one block and for a hundred.
   const elements = [...purifier.sanitize(htmls.join("")).children];
+  // Not by the HTML: Chromium looks for the direction with each child that is parsed.
+  for (const element of elements) if (element.matches(HAVE_DIRECTION)) element.dir = "auto";
   if (elements.length === htmls.length) return elements;
   return htmls.map((html) => {
     const element = document.createElement("div");
@@ -177,17 +286,10 @@ function rowGroups({ tokens }) {
   }
 }
 
-const HAVE_DIRECTION = new Set(
-  "alert_open blockquote_open bullet_list_open details_open heading_open ordered_list_open paragraph_open".split(" "),
-);
-
-/** Each block that stands on its own is written in the direction of its own text; what is inside has it by its style. */
-function directions({ tokens }) {
+/** A list would get a class as soon as one of its items is a task. */
+function withoutListClasses({ tokens }) {
   for (const token of tokens) {
-    const { type, level } = token;
-    // A list would get a class as soon as one of its items is a task.
-    if (/_list_open$/.test(type)) token.attrs = token.attrs?.filter(([name]) => name !== "class") ?? null;
-    if (level === 0 && HAVE_DIRECTION.has(type)) token.attrSet("dir", "auto");
+    if (/_list_open$/.test(token.type)) token.attrs = token.attrs?.filter(([name]) => name !== "class") ?? null;
   }
 }
 
@@ -307,3 +409,8 @@ function escaped(text) {
 
 const WHOLE = renderer({ streaming: false });
 const STREAMING = renderer({ streaming: true });
+/** What `WHOLE` does once its blocks are known, but for the notes, and what it does with those. */
+const INLINE = renderer({ streaming: false });
+INLINE.core.ruler.disable(["normalize", "block", "footnote_tail"]);
+const NOTES = renderer({ streaming: false });
+NOTES.core.ruler.enableOnly(["footnote_tail"]);

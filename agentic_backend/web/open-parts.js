@@ -8,8 +8,9 @@
  * made by `openPart` then takes the rest's elements with `extend`, until its `end`.
  */
 
-import { codeOf, colourCode, setCode } from "./code-blocks.js";
-import { ROWS } from "./markdown.js";
+import { codeOf, colourCode, replaceEnd } from "./code-blocks.js";
+import { freezeColumns } from "./long-tables.js";
+import { MOST_ROWS, ROWS } from "./markdown.js";
 import { enliven, morph } from "./morphing.js";
 
 /** Where each line of `source` begins; the last one may not be whole. */
@@ -89,12 +90,9 @@ class OpenList {
   end() {}
 }
 
-/** How much wider than its first rows need the columns of a table get, where there is room: later cells may be longer. */
-const MOST_ROOM = 1.25;
-
 /**
- * The rows of a table. One with several groups of them keeps the widths of its columns until its end: each new row would
- * have all rows laid out anew.
+ * The rows of a table. One with several groups of them keeps the widths of its columns until its end, a long one for
+ * good: each new row would have all rows laid out anew.
  */
 class OpenTable extends OpenList {
   get #table() {
@@ -108,21 +106,12 @@ class OpenTable extends OpenList {
   append(row) {
     const last = [...this.#table.tBodies].at(-1);
     if (last.rows.length < ROWS) return last.appendChild(row);
-    this.#freeze();
+    freezeColumns(this.element);
     return this.#table.createTBody().appendChild(row);
   }
 
-  #freeze() {
-    const table = this.#table;
-    if (table.matches(".frozen")) return;
-    const widthOf = (element) => element.getBoundingClientRect().width;
-    const room = Math.min(MOST_ROOM, Math.max(1, this.element.clientWidth / widthOf(table)));
-    const widths = [...table.rows[0].cells].map((cell) => `${widthOf(cell) * room}px`);
-    table.style.setProperty("--columns", widths.join(" "));
-    table.className = "frozen";
-  }
-
   end() {
+    if (this.#table.rows.length > MOST_ROWS) return;
     // It had none. They have to be asked for: a style that is not written out yet would leave an empty one behind.
     for (const name of this.#table.getAttributeNames()) this.#table.removeAttribute(name);
   }
@@ -131,20 +120,23 @@ class OpenTable extends OpenList {
 class OpenCode {
   context = "";
   #block;
-  #closed = "";
+  /** What is shown behind the closed lines: what is before is never read again, however long it is. */
+  #open;
 
   constructor(block) {
     this.#block = block;
+    this.#open = codeOf(block);
   }
 
   extend(rendered) {
-    setCode(this.#block, this.#closed + codeOf(rendered));
+    const open = codeOf(rendered);
+    replaceEnd(this.#block, this.#open, open);
+    this.#open = open;
     colourCode(this.#block, false);
   }
 
   close() {
-    const code = codeOf(this.#block);
-    this.#closed = code.slice(0, code.lastIndexOf("\n") + 1);
+    this.#open = this.#open.slice(this.#open.lastIndexOf("\n") + 1);
   }
 
   end() {}

@@ -28,8 +28,7 @@ export const RichText = memo(({ text, streaming = false, onShown = null }) => {
   useLayoutEffect(() => {
     if (!isReady) return;
     shown.current ??= new loaded.GrowingText(root.current);
-    shown.current.show(text, streaming);
-    if (!streaming) onShown?.(root.current);
+    shown.current.show(text, streaming, onShown);
   }, [isReady, text, streaming]);
   if (isReady === false) return html`<div key="plain" class="rich-text plain" dir="auto">${text}</div>`;
   return html`<div key="rich" class=${streaming ? "rich-text streaming" : "rich-text"} ref=${root} onClick=${clicked} />`;

@@ -310,6 +310,7 @@ export default {
   "Show all of it": "Alles zeigen",
   "Show all {count} characters": "Alle {count} Zeichen anzeigen",
   "Show all {count} lines": "Alle {count} Zeilen zeigen",
+  "Show all {count} rows": "Alle {count} Zeilen zeigen",
   "Show image from {host}": "Bild von {host} zeigen",
   "Show less": "Weniger zeigen",
   "Show this list": "Diese Liste anzeigen",

@@ -310,6 +310,7 @@ export default {
   "Show all of it": "Tout afficher",
   "Show all {count} characters": "Afficher les {count} caractères",
   "Show all {count} lines": "Afficher les {count} lignes",
+  "Show all {count} rows": "Afficher les {count} lignes",
   "Show image from {host}": "Afficher l’image de {host}",
   "Show less": "Afficher moins",
   "Show this list": "Afficher cette liste",

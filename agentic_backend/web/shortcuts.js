@@ -6,6 +6,7 @@
  */
 
 import { browserStorage } from "./browser-storage.js";
+import { isComposing } from "./composing.js";
 import { t } from "./i18n.js";
 
 const SINGLE_KEYS = "chat.single-keys";
@@ -38,8 +39,7 @@ export function switchSingleKeys(isOn) {
 
 /** What a key press does, by name, or undefined. */
 export function shortcutOf(event) {
-  // 229: the key belongs to an input method that is composing.
-  if (event.defaultPrevented || event.isComposing || event.keyCode === 229) return undefined;
+  if (event.defaultPrevented || isComposing(event)) return undefined;
   return SHORTCUTS.find((shortcut) => shortcut.does && isMeant(shortcut, event))?.does;
 }
 

@@ -398,6 +398,35 @@ async def test_enter_of_an_input_method_and_with_shift_sends_nothing(page: ChatP
     await page.ended()
 
 
+async def test_the_enter_that_ends_a_composition_saves_and_picks_nothing(page: ChatPage) -> None:
+    """As Safari tells it: not as composing any more, but by its code."""
+    ends = {"key": "Enter", "keyCode": 229}
+    await page.asked("my name is Zorblax")
+    session_id = page.session_id
+    await page.by("session-menu").click()
+    await page.tab.get_by_role("menuitem", name="Rename").click()
+    title = page.by("rename-input")
+    await title.fill("half a title")
+    await title.dispatch_event("keydown", ends)
+    await expect(title).to_be_focused()
+    await title.press("Escape")
+
+    await page.start_new_chat()
+    search = page.by("session-search")
+    await search.fill("Zorblax")
+    await expect(page.by("search-result").first).to_be_visible()
+    await search.dispatch_event("keydown", ends)
+    assert page.session_id != session_id
+    await search.press("Enter")
+    await page.ended()
+
+    await page.by("agent-picker").click()
+    agents = page.by("agent-search")
+    await agents.fill("paced")
+    await agents.dispatch_event("keydown", ends)
+    await expect(agents).to_be_focused()
+
+
 async def test_on_a_touched_screen_enter_is_a_line_and_the_button_sends(
     browser: Browser, shared_server: RunningServer
 ) -> None:

@@ -1,5 +1,6 @@
 /** Who answers next, and the list to choose somebody else from: favourites first, with a search. */
 
+import { isComposing } from "../composing.js";
 import { t } from "../i18n.js";
 import { AgentMark } from "./agent-mark.js";
 import { html, useState } from "./html.js";
@@ -58,7 +59,7 @@ function Panel({ popover, agents, chosenId, favourites, onChoose, onFavourite })
     [t("All agents"), found.filter(({ id }) => !favourites.includes(id))],
   ].filter(([, members]) => members.length > 0);
   const keyed = (event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     const panel = popover.panel.ref.current;
     const rows = [...panel.querySelectorAll(".agent-option")];
     const index = rows.indexOf(document.activeElement);

@@ -1,5 +1,6 @@
 /** Where the user writes. Its text lives in the drafts, so that it outlasts a refused ask and a change of session. */
 
+import { isComposing } from "../composing.js";
 import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
@@ -58,8 +59,7 @@ export const Composer = memo((properties) => {
     else if (!isUploading) send();
   }, [dueWith, files, isUploading]);
   const typed = (event) => {
-    // 229: the key belongs to an input method that is composing.
-    if (event.isComposing || event.keyCode === 229) return;
+    if (isComposing(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
       event.preventDefault();
       send();

@@ -2,6 +2,7 @@
 
 import { answerIn, enteredFor, formOf } from "../answer-schema.js";
 import { parseExactly } from "../client/exact-json.js";
+import { isComposing } from "../composing.js";
 import { editableJson } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { FieldsForm, Unseen } from "./fields.js";
@@ -12,8 +13,7 @@ function Opened({ onCancel, children }) {
   const form = useRef(null);
   useLayoutEffect(() => form.current.querySelector("input, textarea, select, button").focus(), []);
   const typed = (event) => {
-    // 229: the key belongs to an input method that is composing.
-    if (event.key !== "Escape" || event.isComposing || event.keyCode === 229) return;
+    if (event.key !== "Escape" || isComposing(event)) return;
     event.preventDefault();
     event.stopPropagation();
     onCancel();
@@ -101,7 +101,7 @@ export function WritingForm({ label, text, rows, isCode, testId, problem, submit
 
   const typed = (event) => {
     const sends = event.ctrlKey || event.metaKey || (submitsOnEnter && !event.shiftKey);
-    if (event.key !== "Enter" || !sends || event.isComposing || event.keyCode === 229) return;
+    if (event.key !== "Enter" || !sends || isComposing(event)) return;
     event.preventDefault();
     if (!problem) onSubmit();
   };

@@ -1,5 +1,6 @@
 /** A question that is being written anew, in its place. What is sent becomes a branch. */
 
+import { isComposing } from "../composing.js";
 import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
@@ -21,8 +22,7 @@ export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
     if ((value.trim() || hasFiles) && !sizeBeyond(value, limit)) onSend(value);
   };
   const typed = (event) => {
-    // 229: the key belongs to an input method that is composing.
-    if (event.isComposing || event.keyCode === 229) return;
+    if (isComposing(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !isTouched()) {
       event.preventDefault();
       send();

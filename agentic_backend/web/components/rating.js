@@ -1,5 +1,6 @@
 /** What the user says of an answer: a thumb up or down, and a comment. */
 
+import { isComposing } from "../composing.js";
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
@@ -71,7 +72,7 @@ function Comment({ said, onSend, onClose }) {
     }
   };
   const typed = (event) => {
-    if (event.key !== "Escape") return;
+    if (event.key !== "Escape" || isComposing(event)) return;
     event.stopPropagation();
     onClose();
   };

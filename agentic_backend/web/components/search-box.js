@@ -1,5 +1,6 @@
 /** The search in all conversations: what is found is listed with the words marked, and opened by arrow keys and Enter. */
 
+import { isComposing } from "../composing.js";
 import { t } from "../i18n.js";
 import { familyOf } from "../sessions.js";
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
@@ -26,11 +27,11 @@ export function SearchBox({ search, going, actions }) {
     input.current.focus();
   };
   const keyed = (event) => {
-    if (!isOpen) return;
+    if (!isOpen || isComposing(event)) return;
     const last = places.length - 1;
     if (event.key === "ArrowDown") setPlace(Math.min(place + 1, last));
     else if (event.key === "ArrowUp") setPlace(Math.max(place - 1, 0));
-    else if (event.key === "Enter" && !event.isComposing && places[place]) open(places[place]);
+    else if (event.key === "Enter" && places[place]) open(places[place]);
     else if (event.key === "Escape") clear();
     else return;
     event.preventDefault();

@@ -1,5 +1,6 @@
 /** A conversation's title while it is being changed: Enter or leaving it keeps it, Escape doesn't. */
 
+import { isComposing } from "../composing.js";
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
@@ -30,7 +31,8 @@ export function TitleInput({ title, onRename, onClose }) {
     }
   };
   const typed = (event) => {
-    if (event.key === "Enter" && !event.isComposing) save();
+    if (isComposing(event)) return;
+    if (event.key === "Enter") save();
     if (event.key !== "Escape") return;
     done.current = true;
     onClose();

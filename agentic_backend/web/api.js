@@ -5,6 +5,7 @@
  */
 
 import { parseExactly, writtenJson } from "./client/exact-json.js";
+import { heardDate } from "./server-time.js";
 
 const TIMEOUT_MS = 20_000;
 
@@ -263,6 +264,7 @@ export class Api {
     const signal = AbortSignal.timeout(timeoutMs);
     const sent = upload ? formOf(upload) : body && writtenJson(body);
     const response = await fetch(url, { method, headers, signal, keepalive, body: sent });
+    heardDate(response.headers.get("Date"));
     if (!response.headers.get("Content-Type")?.includes("json")) {
       // A stream of events, which come over the socket too, or nothing.
       response.body?.cancel();

@@ -1,6 +1,7 @@
 /** Numbers, times and addresses as the page shows them. */
 
 import { language, t } from "./i18n.js";
+import { serverNow } from "./server-time.js";
 
 const count = new Intl.NumberFormat(language);
 const time = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
@@ -71,14 +72,14 @@ const UNITS = [
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "always" });
 
 /** A time that lies ahead, as in "in 23 hours"; rounded, and never less than a second. */
-export function formatAhead(timestamp, now = Date.now()) {
+export function formatAhead(timestamp, now = serverNow()) {
   const left = Math.max(1_000, new Date(timestamp).getTime() - now);
   const [unit, length] = UNITS.find(([, size]) => left >= size);
   return relative.format(Math.round(left / length), unit);
 }
 
 /** The heading under which a conversation of that time is listed. */
-export function dayGroup(timestamp, now = new Date()) {
+export function dayGroup(timestamp, now = serverNow()) {
   const today = new Date(now).setHours(0, 0, 0, 0);
   const at = new Date(timestamp).getTime();
   if (at >= today) return t("Today");

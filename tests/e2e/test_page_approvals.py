@@ -81,6 +81,28 @@ async def ask(page: ChatPage, agent: str, text: str, *, waiting: int = 1) -> Non
     await expect(cards(page)).to_have_count(waiting)
 
 
+THREE_DAYS_AHEAD = """
+const { now } = Date;
+Date = class extends Date {
+  static now = () => now() + 3 * 86_400_000;
+  constructor(...given) {
+    super(...(given.length ? given : [Date.now()]));
+  }
+};
+"""
+
+
+async def test_the_clock_of_the_browser_decides_neither_what_is_expired_nor_what_was_today(page: ChatPage) -> None:
+    await ask(page, "approving", calls(EMAIL))
+    tab = await page.tab.context.new_page()
+    await tab.add_init_script(THREE_DAYS_AHEAD)
+    await tab.goto(page.tab.url)
+    await expect(tab.get_by_test_id("approval-expiry")).to_have_text(re.compile(r"Expires in \d+ "))
+    await expect(tab.get_by_test_id("session-list").get_by_role("heading").first).to_have_text("Today")
+    await cards(page).get_by_test_id("approve").click()
+    await page.ended()
+
+
 async def test_a_call_runs_once_it_is_approved(page: ChatPage, notes: Path) -> None:
     await ask(page, "approving", calls(EMAIL))
     card = cards(page)

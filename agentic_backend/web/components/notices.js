@@ -85,7 +85,7 @@ const NEXT_STEPS = {
 
 function nextStep({ code, retryable, whose, retry_after_s: after }) {
   if (NEXT_STEPS[code]) return t(NEXT_STEPS[code]);
-  if (after) return t("Try again {when}.", { when: formatAhead(Date.now() + after * 1_000) });
+  if (after) return t("Try again {when}.", { when: formatAhead(after * 1_000, 0) });
   if (retryable) return t("Try again in a moment.");
   return whose === "client" ? t("Change what you ask.") : t("If it happens again, tell who runs this server the request's id.");
 }

@@ -40,7 +40,9 @@ function Line({ testId, text, more }) {
 
 /** An ask that the server could not take yet. */
 function Kept({ until, ...error }) {
-  const now = useNow(1_000);
+  useNow(1_000);
+  // It was reckoned by this clock.
+  const now = Date.now();
   const when =
     until === null
       ? t("Your message is sent as soon as it is back.")

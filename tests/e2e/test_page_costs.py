@@ -39,6 +39,28 @@ async def test_each_exchange_and_the_conversation_have_their_cost(browser: Brows
         assert [amount(text) for text in await other.by("cost").all_inner_texts()] == costs
 
 
+async def test_all_variants_of_a_conversation_were_paid_for(browser: Browser, tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, settings=SETTINGS) as server,
+        chat_page(browser, server.address) as page,
+    ):
+        await page.asked("What is 17 * 23?")
+        first = amount(await page.by("session-cost").inner_text())
+        await page.by("regenerate").click()
+        await expect(page.by("variant-place")).to_have_text("2/2")
+        await page.ended()
+        both = f"${first + amount(await page.by('cost').inner_text()):,.2f}"
+        await expect(page.by("session-cost")).to_have_text(both)
+        await page.by("session-usage").click()
+        calls = page.by("usage-by-model").locator("tbody td").first
+        await expect(calls).to_have_text("4")
+        await page.tab.keyboard.press("Escape")
+        await page.by("previous-variant").click()
+        await expect(page.by("variant-place")).to_have_text("1/2")
+        await page.tab.reload()
+        await expect(page.by("session-cost")).to_have_text(both)
+
+
 async def test_without_prices_there_is_no_cost(browser: Browser, tmp_path: Path) -> None:
     async with running_server(tmp_path) as server, chat_page(browser, server.address) as page:
         asked_for: list[str] = []

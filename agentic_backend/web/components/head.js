@@ -1,7 +1,10 @@
 /** The line above the conversation: who answers next, its title, what it has cost, and its menu. */
 
+import { usageOfFamily } from "../costs.js";
 import { formatCosts } from "../format.js";
 import { t } from "../i18n.js";
+import { familyOf } from "../sessions.js";
+import { hasOwn } from "../variants.js";
 import { AgentPicker } from "./agent-picker.js";
 import { html, memo, useEffect, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
@@ -14,10 +17,10 @@ const PanelMenu = lazy(async () => (await import("../panels/panel-menu.js")).Pan
 
 /** `nextAgentId` is null where nobody can be chosen. It gets no more than it shows: text that streams is not its own. */
 export const Head = memo((given) => {
-  const { sessionId, session, isQuery, draft, costs, isDrawerOpen, sharing, chatProfiles, panels, actions } = given;
+  const { sessionId, session, family, isQuery, draft, costs, isDrawerOpen, sharing, chatProfiles, panels, actions } = given;
   const [renaming, setRenaming] = useState(false);
   useEffect(() => setRenaming(false), [sessionId]);
-  const total = costs.sessionId === sessionId ? formatCosts(costs.total) : "";
+  const total = session && costs.rootId === familyOf(session) ? formatCosts(costs.total) : "";
   return html`<header class="head">
     <${IconButton}
       name="menu"
@@ -46,7 +49,7 @@ export const Head = memo((given) => {
         label=${t("What this conversation took")}
         class="quiet-button head-cost"
         align="end"
-        load=${() => actions.conversation.api.usage({ sessionId })}
+        load=${() => usageOfFamily(actions.conversation.api, family.filter(hasOwn))}
         testId="session-usage"
       >
         ${total ? html`<span data-testid="session-cost">${total}</span>` : html`<${Icon} name="info" />`}

@@ -83,6 +83,7 @@ export function Page({ state, actions: given }) {
         <${Head}
           sessionId=${open.sessionId}
           session=${open.session}
+          family=${state.branches.family}
           isQuery=${open.isQuery}
           draft=${draft}
           nextAgentId=${mayAskAnother(open) ? nextAgentId(state, draft) : null}

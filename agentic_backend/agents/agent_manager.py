@@ -293,6 +293,11 @@ class AgentManager:
         agent = self._catalog.agents.get(agent_id)
         return agent_id if agent is None else agent.settings.name
 
+    def icon_of(self, agent_id: str) -> str | None:
+        """The mark of the agent with this id, if it has one; see `name_of`."""
+        agent = self._catalog.agents.get(agent_id)
+        return None if agent is None else agent.settings.icon
+
     def _entry(self, agent_id: str, user: User | None) -> CatalogAgent:
         if agent_id in self._catalog.unavailable:
             raise AgentUnavailable(f"The agent '{agent_id}' is not available.") from self._catalog.failed_imports.get(

@@ -130,12 +130,22 @@ class SharesView(Value):
     shares: list[ShareView]
 
 
+class SharedAgentView(Value):
+    """An agent that has answered in a shared session, which its reader need not be allowed to ask."""
+
+    id: str = Field(examples=["assistant"])
+    name: str = Field(examples=["Assistant"])
+    icon: str | None = absent()
+
+
 class SharedSessionView(Value):
     """A page of a session that somebody has shared; its messages have no `session_id`."""
 
     title: str = Field(examples=["Weather in Bern"])
     agent_id: str
     agent_name: str = Field(examples=["Assistant"])
+    agents: list[SharedAgentView]
+    """That agent, and those that these messages name."""
     shared_at: Timestamp
     expires_at: Timestamp
     messages: list[ChatMessage]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Route, expect
+from support import paced_agent
 from support.chat_page import ChatPage, chat_page
 from support.rest_client import rest
 from support.running_server import RunningServer, running_server
@@ -52,6 +53,20 @@ async def test_another_user_reads_a_link_until_it_is_closed(browser: Browser, ch
         await expect(bob.tab.get_by_role("alert")).to_contain_text("may have expired or been revoked")
         await bob.tab.get_by_role("link", name="To your own conversations").click()
         await expect(bob.composer).to_be_visible()
+
+
+async def test_who_has_answered_is_shown_as_people_know_it(browser: Browser, tmp_path: Path) -> None:
+    agent = {**paced_agent.ENTRY, "name": "A Quick Fox", "icon": "QF"}
+    async with (
+        running_server(tmp_path, agents=[agent]) as server,
+        chat_page(browser, server.address, "#token=dev:ann") as page,
+        chat_page(browser, server.address, "#token=dev:bob") as bob,
+    ):
+        paced_agent.begin().finish()
+        await page.choose_agent("paced")
+        await page.asked("hello")
+        await bob.tab.evaluate("(link) => { location.href = link; }", await shared(page))
+        await expect(bob.by("author")).to_have_text("QFA Quick Fox")
 
 
 async def test_a_long_conversation_is_read_page_by_page(browser: Browser, chat_server: RunningServer) -> None:

@@ -75,6 +75,7 @@ async def test_a_link_shows_what_had_ended_when_it_was_made(server: RunningServe
     seen = (await read(server, link["secret"])).json()
     assert [message["parts"][0]["text"] for message in seen["messages"]] == ["first", "echo: first"]
     assert (seen["agent_id"], seen["expires_at"]) == ("echo", link["expires_at"])
+    assert [agent["id"] for agent in seen["agents"]] == ["echo"]
     assert {message["session_id"] for message in seen["messages"]} == {None} and "next_after_rank" not in seen
     assert '"ann"' not in json.dumps(seen) and session_id not in json.dumps(seen)
     # Beyond what is shared there is nothing.

@@ -24,6 +24,7 @@ import { call } from "./call.js";
  * @property {string} title
  * @property {string} agent_id
  * @property {string} agent_name
+ * @property {{ id: string, name: string, icon?: string }[]} agents  those of this page
  * @property {string} shared_at
  * @property {string} expires_at
  * @property {ChatMessage[]} messages

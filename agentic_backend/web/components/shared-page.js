@@ -5,6 +5,7 @@ import { newTranscript, stored } from "../client/transcript.js";
 import { errorText } from "../error-words.js";
 import { formatTime } from "../format.js";
 import { t } from "../i18n.js";
+import { KnownAgents } from "./agent-mark.js";
 import { Exchange } from "./exchange.js";
 import { html, useCallback, useEffect, useState } from "./html.js";
 
@@ -19,7 +20,8 @@ export function SharedPage({ read }) {
     try {
       const page = await read(before?.page.next_after_rank ?? null);
       const transcript = stored(before?.transcript ?? newTranscript(), page.messages.map(withFileNames));
-      setShown({ page, transcript });
+      const agents = [...(before?.agents ?? []), ...page.agents];
+      setShown({ page, transcript, agents });
     } catch (failure) {
       setError(errorText(failure));
     }
@@ -31,7 +33,7 @@ export function SharedPage({ read }) {
     document.title = shown ? `${shown.page.title} – ${brand.name}` : brand.name;
   }, [shown]);
   const page = shown?.page;
-  const agentName = useCallback((id) => (id === page?.agent_id ? page.agent_name : id), [page]);
+  const agentName = useCallback((id) => shown?.agents.find((agent) => agent.id === id)?.name ?? id, [shown]);
   if (!shown) {
     return html`<main class="shared">
       <div class="center" role=${error ? "alert" : "status"}>
@@ -40,7 +42,7 @@ export function SharedPage({ read }) {
       </div>
     </main>`;
   }
-  return html`<main class="shared" data-testid="shared">
+  return html`<${KnownAgents.Provider} value=${shown.agents}><main class="shared" data-testid="shared">
     <header class="head">
       <h1 class="head-title" data-testid="title">${page.title}</h1>
       <span class="tag" data-testid="session-agent">${page.agent_name}</span>
@@ -71,7 +73,7 @@ export function SharedPage({ read }) {
         }
       </div>
     </div>
-  </main>`;
+  </main><//>`;
 }
 
 /** Files are not shared, only their names. */

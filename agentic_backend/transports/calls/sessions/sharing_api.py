@@ -8,7 +8,7 @@ from agentic_backend.agents.agent_manager import AgentManager
 from agentic_backend.auth.user import User
 from agentic_backend.errors import LimitReached, SessionNotFound
 from agentic_backend.protocol.frames import IN_ANY_NOTATION, Frame
-from agentic_backend.protocol.views import CreatedShareView, SharedSessionView, SharesView, ShareView
+from agentic_backend.protocol.views import CreatedShareView, SharedAgentView, SharedSessionView, SharesView, ShareView
 from agentic_backend.sessions.users.sharing import SharingService
 from agentic_backend.stores.protocol.trail import ShareRecord
 from agentic_backend.stores.records import shown
@@ -52,15 +52,21 @@ class SharingApi:
     async def read_share(self, user: User, secret: str, query: PageOfMessages) -> SharedSessionView:
         """A session that somebody has shared, without thoughts, and without saying whose it is."""
         page = await self._sharing.read(user, secret, query.after_rank, query.limit)
+        named = (message.metadata.agent_id for message in page.messages)
+        agent_ids = {page.session.agent_id, *filter(None, named)}
         return SharedSessionView(
             title=page.session.title,
             agent_id=page.session.agent_id,
             agent_name=self._agents.name_of(page.session.agent_id),
+            agents=[self._agent_view(agent_id) for agent_id in sorted(agent_ids)],
             shared_at=page.share.at,
             expires_at=page.share.expires_at,
             messages=shown(page.messages),
             next_after_rank=page.next_after_rank,
         )
+
+    def _agent_view(self, agent_id: str) -> SharedAgentView:
+        return SharedAgentView(id=agent_id, name=self._agents.name_of(agent_id), icon=self._agents.icon_of(agent_id))
 
 
 def _view(share: ShareRecord) -> ShareView:

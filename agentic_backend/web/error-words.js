@@ -58,6 +58,12 @@ const SENTENCES = {
   unreachable: "The server can't be reached.",
 };
 
+/** Whether what `errorText` says also says when to try again, or what to do instead. */
+export function isAdvice({ code, content }) {
+  const said = (language === "en" && content) || SENTENCES[code];
+  return /\b(try|ask) again\b|\bwait\b|\bsend less\b/i.test(said ?? "");
+}
+
 /** What went wrong, of an error event or an ApiError's `{code, content}`. */
 export function errorText({ code, content }) {
   const sentence = SENTENCES[code] ?? SENTENCES.internal;

@@ -28,7 +28,9 @@ const byteFormats = new Map();
 function byteFormat(unit, maximumFractionDigits) {
   const name = `${unit} ${maximumFractionDigits}`;
   if (!byteFormats.has(name)) {
-    const options = { style: "unit", unit, unitDisplay: "short", maximumFractionDigits };
+    // Of one to the other only the long form says how many: "1 byte", "550 bytes".
+    const unitDisplay = unit === "byte" ? "long" : "short";
+    const options = { style: "unit", unit, unitDisplay, maximumFractionDigits };
     byteFormats.set(name, new Intl.NumberFormat(language, options));
   }
   return byteFormats.get(name);

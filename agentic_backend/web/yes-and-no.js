@@ -6,4 +6,7 @@ export const YES_AND_NO = [
   { label: t("Yes"), value: true },
   { label: t("No"), value: false },
 ];
+/** Where null is an answer. */
 export const NEITHER = { label: t("Neither"), value: null };
+/** Where it can be left out. */
+export const NO_ANSWER = { label: t("No answer"), value: null };

@@ -107,7 +107,16 @@ STATES: list[State] = [first_visit, streaming, wide_code_dark_and_on_a_phone, ap
 async def test_nothing_breaks_a_rule_of_wcag(page: ChatPage, pace: Pace, state: State) -> None:
     await state(page, pace)
     assert await violations(page.tab) == []
+    await expect(page.tab.locator("#page h1:not(.rich-text h1)")).to_have_count(1)
     pace.finish()
+
+
+async def test_own_questions_have_an_outline_where_colours_are_forced(page: ChatPage) -> None:
+    await page.asked("my name is Zorblax")
+    outline = "(question) => getComputedStyle(question).outlineColor"
+    assert await page.by("message-user").evaluate(outline) == "rgba(0, 0, 0, 0)"
+    await page.tab.emulate_media(forced_colors="active")
+    assert await page.by("message-user").evaluate(outline) != "rgba(0, 0, 0, 0)"
 
 
 async def test_borders_of_what_can_be_used_are_seen(page: ChatPage, pace: Pace) -> None:

@@ -116,7 +116,9 @@ async def test_files_are_pasted_and_dropped(page: ChatPage) -> None:
     await expect(page.by("drop-area")).to_have_count(0)
     await expect(page.by("attached")).to_have_count(2)
     await page.asked("repeat after me: both")
-    await expect(page.by("file-chip")).to_have_text(["pasted.txt18 byte", "dropped.txt14 byte"])
+    chips = page.by("file-chip")
+    await expect(chips).to_have_text(["Download pasted.txt18 bytes", "Download dropped.txt14 bytes"])
+    await expect(chips.first).to_have_accessible_name("Download pasted.txt 18 bytes")
 
 
 async def test_documents_are_offered_and_attached(page: ChatPage) -> None:

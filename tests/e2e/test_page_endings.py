@@ -36,6 +36,35 @@ async def test_stop_ends_a_countdown_and_the_next_ask_works(page: ChatPage, chat
     await expect(page.answers.last).to_contain_text("408")
 
 
+ADVICE = """async (errors) => {
+  const { html, render } = await import("/static/components/html.js");
+  const { ErrorNotice } = await import("/static/components/notices.js");
+  return errors.map((error) => {
+    const root = document.createElement("div");
+    render(html`<${ErrorNotice} error=${error} />`, root);
+    return [...root.querySelectorAll("p:not(.error-facts)")].map(({ textContent }) => textContent);
+  });
+}"""
+
+
+async def test_what_to_do_after_a_failure_is_said_once(page: ChatPage) -> None:
+    said = await page.tab.evaluate(
+        ADVICE,
+        [
+            {"code": "rate_limited", "content": "Too many requests; wait a little.", "retryable": True},
+            {"code": "model_error", "content": "The model failed; try again in a moment.", "retryable": True},
+            {"code": "context_too_long", "content": "It is too long; send less, or begin a new session."},
+            {"code": "model_error", "content": "The model failed.", "retryable": True},
+        ],
+    )
+    assert said == [
+        ["Too many requests; wait a little."],
+        ["The model failed; try again in a moment."],
+        ["It is too long; send less, or begin a new session."],
+        ["The model failed.", "Try again in a moment."],
+    ]
+
+
 async def test_a_model_that_hangs_can_be_stopped(page: ChatPage) -> None:
     await page.ask("hang after 5 tokens")
     await page.writes(words=4)

@@ -144,7 +144,7 @@ async def test_what_was_chosen_can_be_left_out_again_and_an_empty_text_is_an_ans
     await card.get_by_label("price").fill("1e999")
     await card.get_by_test_id("send-answer").click()
     await expect(card.get_by_test_id("answer-problem")).to_have_text(["This number is too large."])
-    await card.get_by_role("radio", name="Neither").check()
+    await card.get_by_role("radio", name="No answer").check()
     await card.get_by_label("price").fill("1e3")
     await card.get_by_test_id("send-answer").click()
     await answered(page, {"price": 1000, "remark": ""})

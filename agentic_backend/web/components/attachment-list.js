@@ -85,16 +85,15 @@ function DownloadButton({ file }) {
 
 export function FileChip({ file }) {
   const { download, error } = useDownload(file);
-  const label = t("Download {name}", { name: file.name });
   return html`<button
       type="button"
       class="file-chip"
-      aria-label=${label}
-      title=${label}
+      title=${t("Download {name}", { name: file.name })}
       data-testid="file-chip"
       onClick=${download}
     >
       <${Icon} name="file" />
+      <span class="visually-hidden">${t("Download")} </span>
       <span class="file-name" dir="auto">${file.name}</span>
       <span class="muted">${formatBytes(file.size)}</span>
     </button>

@@ -109,7 +109,7 @@ export const Composer = memo((properties) => {
         rows=${GROWS ? 1 : rowsOf(draft.text)}
         dir="auto"
         placeholder=${t("Write a message")}
-        aria-label=${t("Message")}
+        aria-label=${t("Write a message")}
         aria-describedby=${[waiting && HINT_ID, size && LIMIT_ID].filter(Boolean).join(" ") || undefined}
         aria-invalid=${size ? "true" : undefined}
         enterkeyhint=${isTouched() ? "enter" : "send"}

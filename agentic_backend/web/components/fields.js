@@ -3,7 +3,7 @@
 import { answerIn, enteredIn } from "../answer-schema.js";
 import { visible, visibleLines, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
-import { NEITHER, YES_AND_NO } from "../yes-and-no.js";
+import { NEITHER, NO_ANSWER, YES_AND_NO } from "../yes-and-no.js";
 import { html, useId, useState } from "./html.js";
 
 /** `entered` is what has been entered so far, by the name of its field; `onEnter` gets it as it grows. */
@@ -137,9 +137,9 @@ function Checks({ id, field, value, marks, onEnter }) {
 }
 
 function YesOrNo({ id, field, value, marks, onEnter }) {
-  const mayBeNeither = !field.isRequired || field.isNullable;
+  const third = field.isNullable ? NEITHER : field.isRequired || field.initial !== null ? null : NO_ANSWER;
   return html`<div class="options" role="radiogroup" id=${id} aria-labelledby=${`${id}-label`} ...${marks}>
-    ${(mayBeNeither ? [...YES_AND_NO, NEITHER] : YES_AND_NO).map(
+    ${(third ? [...YES_AND_NO, third] : YES_AND_NO).map(
       ({ label, value: option }) => html`<label key=${label}>
         <input type="radio" name=${id} checked=${value === option} onChange=${() => onEnter(option)} />${label}
       </label>`,

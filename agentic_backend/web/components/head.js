@@ -40,7 +40,7 @@ export const Head = memo((given) => {
             onRename=${(title) => actions.sessions.rename(session.id, title)}
             onClose=${() => setRenaming(false)}
           />`
-        : html`<span class="head-title" data-testid="title">${session?.title ?? ""}</span>`
+        : html`<${Title} title=${session?.title ?? ""} isConversation=${Boolean(session) || isQuery} />`
     }
     ${
       session?.message_count > 0 &&
@@ -66,6 +66,13 @@ export const Head = memo((given) => {
     />
   </header>`;
 });
+
+/** What is a conversation has a heading also while it has no title; where nothing is asked yet, the welcome is it. */
+function Title({ title, isConversation }) {
+  if (title) return html`<h1 class="head-title" data-testid="title">${title}</h1>`;
+  return html`${isConversation && html`<h1 class="visually-hidden">${t("New conversation")}</h1>`}
+    <span class="head-title" data-testid="title" />`;
+}
 
 /** In a conversation that has begun, choosing another agent counts for what is asked from then on. */
 function NextAgent({ session, nextAgentId, agents, favourites, actions }) {

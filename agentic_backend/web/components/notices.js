@@ -1,6 +1,6 @@
 /** What is not an answer: activities and errors. */
 
-import { errorText } from "../error-words.js";
+import { errorText, isAdvice } from "../error-words.js";
 import { formatAhead, formatEntries, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { CopyButton } from "./copy-button.js";
@@ -38,11 +38,12 @@ const withoutKept = ({ kept: _, ...told }) => told;
  */
 export function ErrorNotice({ error, onRetry }) {
   const { code, request_id: requestId, detail, retryable } = error;
+  const next = isAdvice(error) ? null : nextStep(error);
   return html`<div class="notice error" role="alert" data-testid="error-notice" data-code=${code}>
     <${Icon} name="warning" />
     <div class="notice-text">
       <p>${error.content || code ? errorText(error) : t("Something went wrong.")}</p>
-      <p class="muted" data-testid="next-step">${nextStep(error)}</p>
+      ${next && html`<p class="muted" data-testid="next-step">${next}</p>`}
       <${ErrorFacts} code=${code} requestId=${requestId} />
       ${detail && html`<${Detail} ...${detail} />`}
     </div>

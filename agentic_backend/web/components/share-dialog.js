@@ -44,6 +44,7 @@ export function ShareDialog({ sessionId, api, sharing, onClose }) {
     <${NewLink} sharing=${sharing} onMake=${make} />
     ${made && html`<${MadeLink} key=${made.id} made=${made} />`}
     ${error && html`<p class="notice error" role="alert">${error}</p>`}
+    ${!shares && !error && html`<p class="muted" role="status">${t("Loading")}</p>`}
     <${OpenLinks} shares=${shares ?? []} onRevoke=${revoke} />
     <footer>
       <button type="button" class="button" onClick=${() => dialog.current.close()}>${t("Close")}</button>

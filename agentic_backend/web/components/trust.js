@@ -33,6 +33,7 @@ export function Trust({ load }) {
       <${Icon} name="chevron" />
     </button>
     <div id=${body} class="card-body" aria-busy=${String(open && !summary && !failure)}>
+      ${open && !summary && !failure && html`<p class="muted" role="status">${t("Loading")}</p>`}
       ${open && failure && html`<p role="alert" data-testid="trust-failure">${failure}</p>`}
       ${open && summary && html`<${Summary} summary=${summary} />`}
     </div>

@@ -1,17 +1,22 @@
 /**
  * The family of the open conversation: what it was forked from, and what was forked from that.
  *
- * Owns `state.branches`: `{rootId, family}`, the oldest session first. Without it a conversation is shown alone.
+ * Owns `state.branches`: `{rootId, family, asked}`, the oldest session first. Without it a conversation is shown alone.
+ * `asked` is what is asked where branches begin, by the name that `questionAt` gives it.
  */
 
 import { ApiError } from "./api.js";
+import { attachedTo } from "./attached.js";
 import { familyOf } from "./sessions.js";
+import { textOf } from "./timeline.js";
+import { hasOwn, questionAt } from "./variants.js";
 
-export const noBranches = { rootId: null, family: [] };
+export const noBranches = { rootId: null, family: [], asked: {} };
 
 export class Branches {
   /** By root id: the session that was open last, and when that family had been used last then. */
   #open = new Map();
+  #isReading = false;
 
   constructor(api, store) {
     Object.assign(this, { api, store });
@@ -31,7 +36,7 @@ export class Branches {
     try {
       const { branches } = await this.api.branches(session.id);
       if (this.#now.rootId !== rootId) return;
-      this.store.set({ branches: { rootId, family: merged(branches, this.#now.family) } });
+      this.#set({ family: merged(branches, this.#now.family) });
       this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -42,8 +47,7 @@ export class Branches {
   received({ type, session, session_id: sessionId }) {
     if (session) this.#learn(session);
     else if (type === "session_deleted") {
-      const { rootId, family } = this.#now;
-      this.store.set({ branches: { rootId, family: family.filter(({ id }) => id !== sessionId) } });
+      this.#set({ family: this.#now.family.filter(({ id }) => id !== sessionId) });
     }
   }
 
@@ -55,13 +59,51 @@ export class Branches {
 
   #enter(session, family) {
     const rootId = familyOf(session);
-    this.store.set({ branches: { rootId, family: merged(family, [session]) } });
+    const { asked } = this.#now.rootId === rootId ? this.#now : noBranches;
+    this.#set({ rootId, family: merged(family, [session]), asked });
     this.#open.set(rootId, { id: session.id, usedAt: this.#usedAt });
   }
 
   #learn(session) {
     const { rootId, family } = this.#now;
-    if (rootId === familyOf(session)) this.store.set({ branches: { rootId, family: merged(family, [session]) } });
+    if (rootId === familyOf(session)) this.#set({ family: merged(family, [session]) });
+  }
+
+  #set(change) {
+    this.store.set({ branches: { ...this.#now, ...change } });
+    if (!this.#isReading) this.#readQuestions();
+  }
+
+  /** What is asked where branches begin: those that ask the same are variants of the answer. */
+  async #readQuestions() {
+    this.#isReading = true;
+    for (let next = this.#unread; next; next = this.#unread) {
+      const { rootId } = this.#now;
+      const [id, rank] = next;
+      // One that can't be read is taken for another question.
+      const question = await this.#read(id, rank).catch(() => id);
+      if (this.#now.rootId !== rootId) continue;
+      const asked = { ...this.#now.asked, [questionAt(id, rank)]: question };
+      this.store.set({ branches: { ...this.#now, asked } });
+    }
+    this.#isReading = false;
+  }
+
+  get #unread() {
+    const { family, asked } = this.#now;
+    return family
+      .filter((session) => session.parent && hasOwn(session))
+      .flatMap(({ id, parent: { session_id: parentId, rank } }) => [
+        [parentId, rank],
+        [id, rank],
+      ])
+      .find(([id, rank]) => asked[questionAt(id, rank)] === undefined);
+  }
+
+  async #read(id, rank) {
+    const { messages } = await this.api.messages(id, { afterRank: rank - 1, limit: 1 });
+    const [{ parts }] = messages;
+    return JSON.stringify([textOf(parts), attachedTo(parts).map((file) => file.id)]);
   }
 
   get #now() {

@@ -178,9 +178,9 @@ export class Conversation {
     if (await this.#fork(this.#open.session.next_rank)) this.#follow();
   }
 
-  /** Opens another variant of the question at `rank`; the user has turned `way`, previous or next. */
-  turn(sessionId, rank, way) {
-    this.open(sessionId, { shown: below(this.#open.transcript, rank), turned: { rank, way } });
+  /** Opens another variant at `rank`, `of` the question or the answer; the user has turned `way`, previous or next. */
+  turn(sessionId, rank, of, way) {
+    this.open(sessionId, { shown: below(this.#open.transcript, rank), turned: { rank, of, way } });
   }
 
   askAgain(exchange) {

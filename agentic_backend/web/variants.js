@@ -2,12 +2,13 @@
  * Where the branches of a conversation differ.
  *
  * Pure. A family is a list of sessions with one root. A variant is one way on from a rank: the session that has the
- * rows there, or a branch that begins there; everything that descends from either belongs to it.
+ * rows there, or a branch that begins there; everything that descends from either belongs to it. Those that ask the same
+ * are variants of its answer, the others of the question.
  */
 
 /**
- * By rank, at the ranks where the session's transcript could go on in another way: `{index, ids}`, the place of its own
- * way, and for each way the session that shows it, which is the last used one.
+ * By rank, at the ranks where the session's transcript could go on in another way: `{index, ids, ways}`, the place of its
+ * own way, for each way the session that shows it, which is the last used one, and the session that it is named by.
  */
 export function variantsOf(family, sessionId) {
   const byId = new Map(family.map((session) => [session.id, session]));
@@ -25,11 +26,31 @@ export function variantsOf(family, sessionId) {
       const own = rank === until ? taken : owner;
       const ways = [owner, ...forked.toSorted(byAge)].filter((way) => way === own || way.next_rank > rank);
       const shown = ways.map((way) => lastUsed(way, branches, way === owner ? rank : -1).id);
-      if (ways.length > 1) found.set(rank, { index: ways.indexOf(own), ids: shown });
+      if (ways.length > 1) found.set(rank, { index: ways.indexOf(own), ids: shown, ways: ways.map(({ id }) => id) });
     }
     taken = owner.parent ? owner : null;
   }
   return found;
+}
+
+/** Names what a way asks that goes on from `rank`. */
+export const questionAt = (id, rank) => `${id}/${rank}`;
+
+/**
+ * The variants at `rank` as `{ofQuestion, ofAnswer}`, each `{index, ids}` or undefined where there is but one; both are
+ * until it is known what they ask. `asked` has that by its name; see Branches.
+ */
+export function apart({ index, ids, ways }, rank, asked) {
+  const questions = ways.map((id) => asked[questionAt(id, rank)]);
+  if (questions.includes(undefined)) return {};
+  const places = Map.groupBy(ways.keys(), (place) => questions[place]);
+  const same = places.get(questions[index]);
+  // Another question is shown with its last answer.
+  const shown = [...places.values()].map((group) => ids[group === same ? index : group.at(-1)]);
+  return {
+    ofQuestion: places.size > 1 ? { index: [...places.values()].indexOf(same), ids: shown } : undefined,
+    ofAnswer: same.length > 1 ? { index: same.indexOf(index), ids: same.map((place) => ids[place]) } : undefined,
+  };
 }
 
 /** Whether a session says something itself: a branch may have nothing but what it shares. */

@@ -261,7 +261,7 @@ async def test_what_is_attached_is_asked_again_too(page: ChatPage) -> None:
     await page.ended()
     await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
     await edit(page, 0, "read it again")
-    await expect(place_of(page, 0)).to_have_text("3/3")
+    await expect(place_of(page, 0)).to_have_text("2/2")
     await page.ended()
     await expect(page.by("message-user")).to_contain_text("read it again")
     await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
@@ -351,6 +351,33 @@ async def test_a_branch_whose_question_is_refused_is_given_up_and_the_question_i
     await expect(own_page.by("variant-place")).to_have_count(0)
     assert [one["id"] for one in await family(chat_server, root)] == [root]
     await own_page.asked("three")
+
+
+async def test_edits_and_regenerations_count_apart(page: ChatPage) -> None:
+    await page.choose_agent("echo")
+    await page.asked("one")
+    for number in (2, 3):
+        await page.by("regenerate").click()
+        answers = page.tab.get_by_role("group", name="Variants of this answer")
+        await expect(answers).to_contain_text(f"{number}/{number}")
+        await page.ended()
+    await edit(page, 0, "two")
+    questions = page.tab.get_by_role("group", name="Variants of this question")
+    await expect(questions).to_contain_text("2/2")
+    await expect(page.answers).to_contain_text("echo: two")
+    await expect(answers).to_have_count(0)
+    await page.by("regenerate").click()
+    await expect(answers).to_contain_text("2/2")
+    await page.ended()
+    await questions.get_by_test_id("previous-variant").click()
+    await expect(answers).to_contain_text("3/3")
+    await expect(questions).to_contain_text("1/2")
+    await answers.get_by_test_id("previous-variant").click()
+    await expect(answers).to_contain_text("2/3")
+    assert await focused(page) == "previous-variant"
+    await page.tab.reload()
+    await expect(answers).to_contain_text("2/3")
+    await expect(questions).to_contain_text("1/2")
 
 
 async def test_where_branches_differ_is_computed_from_the_family(page: ChatPage) -> None:

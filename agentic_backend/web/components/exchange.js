@@ -14,6 +14,7 @@ import { Parts } from "./parts.js";
 import { Question } from "./question.js";
 import { Run } from "./run.js";
 import { Thought } from "./thought.js";
+import { VariantSwitch } from "./variant-switch.js";
 import { Working } from "./working.js";
 
 const Approval = lazy(async () => (await import("./approval.js")).Approval);
@@ -57,6 +58,15 @@ export const Exchange = memo((given) => {
     }
     ${isWorking && !runSaysIt && html`<${Working} exchange=${exchange} isHeard=${isHeard} agentName=${agentName} />`}
     <${Ending} ending=${ending} />
+    ${
+      variants?.ofAnswer &&
+      html`<${VariantSwitch}
+        ...${variants.ofAnswer}
+        name=${t("Variants of this answer")}
+        turned=${turned?.of === "answer" ? turned.way : null}
+        onTurn=${(sessionId, way) => conversation.turn(sessionId, rankOf(exchange), "answer", way)}
+      />`
+    }
     ${conversation && ending && hasGrounds(exchange, ending) && html`<${Trust} load=${() => conversation.trust(exchange)} />`}
     ${isAuthor && mayLookInto(exchange, ending) && html`<${Playground} exchange=${exchange} conversation=${conversation} />`}
     ${cost && !costly && html`<p class="cost" data-testid="cost">${cost}</p>`}
@@ -71,11 +81,11 @@ function Item({ item, shown }) {
         ...${item}
         editing=${shown.editing}
         hasFoot=${Boolean(conversation?.branch)}
-        variants=${shown.variants}
-        turned=${shown.turned}
+        variants=${shown.variants?.ofQuestion}
+        turned=${shown.turned?.of === "question" ? shown.turned.way : null}
         onEdit=${mayBranch ? (begins) => conversation.edit(begins ? exchange : null) : null}
         onSend=${(text) => conversation.branch(exchange, text)}
-        onTurn=${(sessionId, way) => conversation.turn(sessionId, rankOf(exchange), way)}
+        onTurn=${(sessionId, way) => conversation.turn(sessionId, rankOf(exchange), "question", way)}
       />`;
     case "continued":
       return html`<p class="activity" data-testid="continued">${t("Continued")}</p>`;

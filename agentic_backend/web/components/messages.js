@@ -7,7 +7,7 @@ import { isOngoing } from "../client/transcript-exchange.js";
 import { ongoing } from "../client/transcript.js";
 import { t } from "../i18n.js";
 import { rankOf } from "../questions.js";
-import { variantsOf } from "../variants.js";
+import { apart, variantsOf } from "../variants.js";
 import { Announcer } from "./announcer.js";
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
@@ -19,10 +19,13 @@ const FIRST_FILLED = 2;
 const MARKED_MS = 3_000;
 const NOTE_MS = 8_000;
 
-export function Messages({ open, family, costs, said, isHeard, isAuthor, agentName, actions: { conversation } }) {
+export function Messages({ open, branches: { family, asked }, costs, said, isHeard, isAuthor, agentName, actions: { conversation } }) {
   const { sessionId, transcript, editing, turned, marked } = open;
   const { exchanges, firstRank } = transcript;
-  const variants = useMemo(() => variantsOf(family, sessionId), [family, sessionId]);
+  const variants = useMemo(() => {
+    const found = [...variantsOf(family, sessionId)];
+    return new Map(found.map(([rank, variant]) => [rank, apart(variant, rank, asked)]));
+  }, [family, asked, sessionId]);
   const question = exchanges.findLast(({ asked }) => asked !== null)?.key;
   const { view, content, atEnd, toEnd, goTo } = useScrolledView(sessionId, question, turned);
   const nearness = useNearness(view);
@@ -53,7 +56,7 @@ export function Messages({ open, family, costs, said, isHeard, isAuthor, agentNa
             agentName=${agentName}
             editing=${editing === exchange.key}
             variants=${variants.get(rankOf(exchange))}
-            turned=${turned?.rank === rankOf(exchange) ? turned.way : null}
+            turned=${turned?.rank === rankOf(exchange) ? turned : null}
             conversation=${conversation}
           />`,
         )}

@@ -170,7 +170,7 @@ export function Body({ state, draft, actions, agentName }) {
     <${MessageLimit.Provider} value=${limits?.message_bytes ?? null}>
       <${Messages}
         open=${open}
-        family=${branches.family}
+        branches=${branches}
         costs=${costs.byExchange}
         said=${feedback.sessionId === open.sessionId ? feedback.byRank : noFeedback.byRank}
         isHeard=${connection.phase === "open"}

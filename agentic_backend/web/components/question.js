@@ -39,7 +39,7 @@ export function Question({ parts, message, editing, hasFoot, variants, turned, o
             onClick=${() => onEdit(true)}
           />`
         }
-        ${variants && html`<${VariantSwitch} ...${variants} turned=${turned} onTurn=${onTurn} />`}
+        ${variants && html`<${VariantSwitch} ...${variants} name=${t("Variants of this question")} turned=${turned} onTurn=${onTurn} />`}
       </footer>`
     }`;
 }

@@ -1,11 +1,11 @@
-/** Turns from one variant of a question to the others: ‹ 2/3 ›. */
+/** Turns from one variant of a question, or of its answer, to the others: ‹ 2/3 ›. */
 
 import { t } from "../i18n.js";
 import { html, useLayoutEffect, useRef } from "./html.js";
 import { Icon } from "./icons.js";
 
-/** `turned` is "previous" or "next" where the user has just turned to this variant by that button. */
-export function VariantSwitch({ index, ids, turned, onTurn }) {
+/** `name` says of what; `turned` is "previous" or "next" where the user has just turned to this variant by that button. */
+export function VariantSwitch({ index, ids, name, turned, onTurn }) {
   const buttons = { previous: useRef(null), next: useRef(null) };
   const count = ids.length;
   // The button that was pressed went away with the other variant: its successor's name says which one is shown.
@@ -28,7 +28,7 @@ export function VariantSwitch({ index, ids, turned, onTurn }) {
   return html`<div
     class="variants"
     role="group"
-    aria-label=${t("Variants of this question")}
+    aria-label=${name}
     data-testid="variants"
     onKeyDown=${pressed}
   >

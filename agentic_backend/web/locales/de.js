@@ -467,6 +467,7 @@ export default {
   "Used {count} tool": "{count} Werkzeug benutzt",
   "Used {count} tools": "{count} Werkzeuge benutzt",
   "Variant {number} of {count}": "Variante {number} von {count}",
+  "Variants of this answer": "Varianten dieser Antwort",
   "Variants of this question": "Varianten dieser Frage",
   "Version {version}": "Version {version}",
   "Version {version} is back.": "Version {version} ist wieder da.",

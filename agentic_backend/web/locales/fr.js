@@ -470,6 +470,7 @@ export default {
   "Used {count} tool": "{count} outil utilisé",
   "Used {count} tools": "{count} outils utilisés",
   "Variant {number} of {count}": "Variante {number} sur {count}",
+  "Variants of this answer": "Variantes de cette réponse",
   "Variants of this question": "Variantes de cette question",
   "Version {version}": "Version {version}",
   "Version {version} is back.": "La version {version} est rétablie.",

@@ -69,11 +69,9 @@ export class GrowingText {
     this.#cancel();
     if (this.#isInSteps) this.#clear();
     if (streaming) return this.#follow(text);
-    if (text.length - this.#start <= MOST_AT_ONCE) {
-      const reachesBack = this.#render(text, false);
-      if (reachesBack && text.length <= MOST_AT_ONCE) this.#render(text, false);
-      if (!reachesBack || text.length <= MOST_AT_ONCE) return onShown?.(this.#root);
-    }
+    let isShown = text.length - this.#start <= MOST_AT_ONCE && !this.#render(text, false);
+    if (!isShown && text.length <= MOST_AT_ONCE) isShown = !this.#render(text, false);
+    if (isShown) return onShown?.(this.#root);
     this.#reopen();
     this.#isInSteps = true;
     this.#cancel = inSteps(this.#root, this.#showInSteps(text, onShown));
@@ -104,6 +102,7 @@ export class GrowingText {
   #clear() {
     this.#root.replaceChildren();
     this.#blocks = [];
+    this.#shown = "";
     this.#isInSteps = false;
   }
 

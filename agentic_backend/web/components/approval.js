@@ -16,6 +16,7 @@ import { DECISIONS, Decided } from "./decided.js";
 import { passFocusOn, useFocusBack, useFocusWhenShown } from "./focus.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
+import { reveal } from "./scrolled-view.js";
 
 /** `call` is the message's, where it is one to decide on; `waiting` is what the exchange waits for: `{title?, expires_at?}`; `onDecide` gets the decision. */
 export function Approval({ approval, call, waiting, onDecide, stopping }) {
@@ -32,6 +33,9 @@ export function Approval({ approval, call, waiting, onDecide, stopping }) {
   useFocusWhenShown(card, isOpen);
   usePassingFocus(card, isOpen);
   useFocusBack(card, isOpen ? writing : null);
+  useLayoutEffect(() => {
+    if (isOpen && refusal) reveal(card.current);
+  }, [isOpen, refusal]);
 
   if (!isOpen) return html`<${Decided} request=${request} decision=${decision} isSent=${state === "sent"} />`;
   return html`<section

@@ -7,11 +7,15 @@ import { editableJson } from "../format.js";
 import { plural, t } from "../i18n.js";
 import { FieldsForm, Unseen } from "./fields.js";
 import { html, useId, useLayoutEffect, useMemo, useRef } from "./html.js";
+import { reveal } from "./scrolled-view.js";
 
 /** A form that its own button has opened: it takes the focus, and Escape closes it wherever in it the focus is. */
 function Opened({ onCancel, children }) {
   const form = useRef(null);
-  useLayoutEffect(() => form.current.querySelector("input, textarea, select, button").focus(), []);
+  useLayoutEffect(() => {
+    form.current.querySelector("input, textarea, select, button").focus({ preventScroll: true });
+    reveal(form.current);
+  }, []);
   const typed = (event) => {
     if (event.key !== "Escape" || isComposing(event)) return;
     event.preventDefault();

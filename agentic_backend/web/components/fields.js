@@ -4,19 +4,27 @@ import { answerIn, enteredIn } from "../answer-schema.js";
 import { visible, visibleLines, visibleProse } from "../format.js";
 import { t } from "../i18n.js";
 import { NEITHER, NO_ANSWER, YES_AND_NO } from "../yes-and-no.js";
-import { html, useId, useState } from "./html.js";
+import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
+import { reveal } from "./scrolled-view.js";
 
 /** `entered` is what has been entered so far, by the name of its field; `onEnter` gets it as it grows. */
 export function FieldsForm({ form, entered, command, stopping, onEnter, onAnswer, children }) {
   /** What is wrong is told once one has tried to send it. */
   const [problems, setProblems] = useState({});
+  const element = useRef(null);
+  useLayoutEffect(() => {
+    const field = element.current.querySelector(".answer-field:has(> .problem)");
+    if (!field) return;
+    field.querySelector("input, textarea, select").focus({ preventScroll: true });
+    reveal(field);
+  }, [problems]);
   const submitted = (event) => {
     event.preventDefault();
     const { answer, problems: found } = answerIn(form, entered);
     setProblems(found ?? {});
     if (!found) onAnswer(answer);
   };
-  return html`<form class="decision-form" data-testid="answer-form" noValidate onSubmit=${submitted}>
+  return html`<form ref=${element} class="decision-form" data-testid="answer-form" noValidate onSubmit=${submitted}>
     <${Fields} form=${form} entered=${entered} problems=${problems} onEnter=${onEnter} />
     <div class="approval-actions">
       <button type="submit" class="button primary" data-testid="send-answer" disabled=${stopping}>${command}</button>

@@ -1,13 +1,16 @@
 /** Where the focus goes by itself: to what waits for a person, unless that person is busy elsewhere. */
 
 import { useEffect, useLayoutEffect, useRef } from "./html.js";
+import { reveal } from "./scrolled-view.js";
 
 const NEXT = "[data-testid=approval][data-state=open]";
 
 /** Moves the focus to the element that `reference` holds when it appears. */
 export function useFocusWhenShown(reference, isShown) {
   useEffect(() => {
-    if (isShown && isFree()) reference.current.focus({ preventScroll: true });
+    if (!isShown || !isFree()) return;
+    reference.current.focus({ preventScroll: true });
+    reveal(reference.current, { byItself: true });
   }, [isShown]);
 }
 
@@ -25,11 +28,15 @@ export function useFocusBack(container, opened) {
 
 /** To the next card that waits, or to where one writes. */
 export function passFocusOn() {
-  (document.querySelector(NEXT) ?? document.getElementById("composer"))?.focus();
+  if (!goToNextApproval()) document.getElementById("composer")?.focus();
 }
 
+/** Whether a card waits, which has the focus now. */
 export function goToNextApproval() {
-  document.querySelector(NEXT)?.focus();
+  const next = document.querySelector(NEXT);
+  next?.focus({ preventScroll: true });
+  if (next) reveal(next);
+  return Boolean(next);
 }
 
 /** Nobody types: the focus is nowhere, or where a message was sent from and nothing is written yet. */

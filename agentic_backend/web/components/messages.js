@@ -46,7 +46,7 @@ export function Messages({ open, branches: { family, asked }, costs, said, isHea
             key=${exchange.key}
             nearness=${nearness}
             heights=${heights}
-            isPinned=${index >= exchanges.length - FIRST_FILLED || isOngoing(exchange) || hasRank(exchange, marked?.rank)}
+            isPinned=${index >= exchanges.length - FIRST_FILLED || isOngoing(exchange) || editing === exchange.key || hasRank(exchange, marked?.rank)}
             exchange=${exchange}
             costs=${costs[exchange.id]}
             said=${said}

@@ -5,6 +5,7 @@ import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
 import { TooLong, sizeBeyond, useMessageLimit } from "./message-limit.js";
+import { reveal } from "./scrolled-view.js";
 
 /** `hasFiles`: with files it needs no text. */
 export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
@@ -13,9 +14,9 @@ export function QuestionEditor({ text, hasFiles, onSend, onClose }) {
   const limit = useMessageLimit();
   const [size, setSize] = useState(() => sizeBeyond(text, limit));
   useLayoutEffect(() => {
-    area.current.focus();
+    area.current.focus({ preventScroll: true });
     area.current.setSelectionRange(text.length, text.length);
-    area.current.scrollIntoView({ block: "nearest" });
+    reveal(area.current.form);
   }, []);
   const send = () => {
     const { value } = area.current;

@@ -5,6 +5,7 @@ import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { html, useId, useLayoutEffect, useRef, useState } from "./html.js";
 import { IconButton } from "./icons.js";
+import { reveal } from "./scrolled-view.js";
 
 const LONGEST_COMMENT = 4_000;
 const THUMBS = { up: ["thumbUp", t("Good answer")], down: ["thumbDown", t("Bad answer")] };
@@ -62,7 +63,10 @@ function Comment({ said, onSend, onClose }) {
   const id = useId();
   const field = useRef(null);
   const [error, setError] = useState(null);
-  useLayoutEffect(() => field.current.focus(), []);
+  useLayoutEffect(() => {
+    field.current.focus({ preventScroll: true });
+    reveal(field.current.form);
+  }, []);
   const sent = async (event) => {
     event.preventDefault();
     try {

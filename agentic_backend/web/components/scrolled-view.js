@@ -9,6 +9,14 @@ import { useCallback, useLayoutEffect, useRef, useState } from "./html.js";
 const NEAR = 80;
 /** What unfolds something, or leads elsewhere in the conversation: who clicks it reads on there. */
 const READS_ON = "[aria-expanded], summary, .citation, .trust .chip";
+const REVEALED = "revealed";
+
+/**
+ * Brings what has been opened in the view into it, its top first, and ends the following until it is gone. `byItself`:
+ * nobody has opened it; it moves only who follows, and only where its top would be out of view.
+ */
+export const reveal = (element, { byItself = false } = {}) =>
+  element.dispatchEvent(new CustomEvent(REVEALED, { bubbles: true, detail: { byItself } }));
 
 /**
  * Another session, or a question asked on this page, brings the view back to its end; who has `turned` to another
@@ -19,6 +27,8 @@ export function useScrolledView(sessionId, question, turned) {
   const content = useRef(null);
   const follows = useRef(true);
   const lastTop = useRef(0);
+  /** What has ended the following. */
+  const opened = useRef(null);
   const [atEnd, setAtEnd] = useState(true);
 
   const toEnd = useCallback(() => {
@@ -27,19 +37,22 @@ export function useScrolledView(sessionId, question, turned) {
     setAtEnd(true);
   }, []);
   const anchor = useRef(null);
-  const goTo = useCallback((element) => {
+  const goTo = useCallback((element, block = "center") => {
     follows.current = false;
-    element.scrollIntoView({ block: "center" });
+    element.scrollIntoView({ block });
+    lastTop.current = view.current.scrollTop;
     anchor.current.drop();
   }, []);
 
   useLayoutEffect(() => {
     const element = view.current;
     anchor.current = new Anchor(element, content.current);
+    const isNear = () => element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
     const scrolled = () => {
-      const near = element.scrollHeight - element.scrollTop - element.clientHeight <= NEAR;
-      // Content that grows also moves the end away; only a move upwards is the user's.
-      if (near) follows.current = true;
+      const near = isNear();
+      // Content that grows also moves the end away; only a move upwards is the user's. Where the page itself has moved
+      // to, it goes on with what it did.
+      if (near && element.scrollTop !== lastTop.current) follows.current = true;
       else if (element.scrollTop < lastTop.current) follows.current = false;
       lastTop.current = element.scrollTop;
       setAtEnd(near || follows.current);
@@ -49,6 +62,9 @@ export function useScrolledView(sessionId, question, turned) {
       if (follows.current) element.scrollTop = element.scrollHeight;
       else anchor.current.hold();
       lastTop.current = element.scrollTop;
+      if (!opened.current || opened.current.isConnected) return;
+      opened.current = null;
+      follows.current ||= isNear();
     });
     resized.observe(content.current);
     resized.observe(element);
@@ -57,10 +73,21 @@ export function useScrolledView(sessionId, question, turned) {
       anchor.current.drop();
       if (target.closest(READS_ON)) follows.current = false;
     };
+    const revealed = ({ target, detail: { byItself } }) => {
+      if (byItself) {
+        if (!follows.current) return;
+        element.scrollTop = element.scrollHeight;
+        if (target.getBoundingClientRect().top >= element.getBoundingClientRect().top) return;
+      }
+      opened.current = target;
+      goTo(target, target.offsetHeight > element.clientHeight ? "start" : "nearest");
+    };
+    element.addEventListener(REVEALED, revealed);
     element.addEventListener("click", clicked, { capture: true });
     element.addEventListener("scroll", scrolled, { passive: true });
     return () => {
       resized.disconnect();
+      element.removeEventListener(REVEALED, revealed);
       element.removeEventListener("click", clicked, { capture: true });
       element.removeEventListener("scroll", scrolled);
     };

@@ -9,6 +9,8 @@
 import { isImage, misfit } from "./attached.js";
 import { errorText } from "./error-words.js";
 import { randomId } from "./client/random-id.js";
+import { visible } from "./format.js";
+import { t } from "./i18n.js";
 import { saveFile } from "./saved-file.js";
 
 /** An image that is hidden for a moment is not fetched again. */
@@ -20,20 +22,27 @@ export class Attachments {
   /** By the upload's key. */
   #aborts = new Map();
 
-  constructor(api, store, drafts) {
-    Object.assign(this, { api, store, drafts });
+  constructor(api, store, drafts, undo) {
+    Object.assign(this, { api, store, drafts, undo });
   }
 
-  /** Uploads the files, to be attached to what is written in the open conversation. */
+  /** Uploads the files, to be attached to what is written in the open conversation. Returns what takes them away. */
   add(files) {
-    let index = 0;
+    const added = [];
     for (const file of files) {
       const isFull = this.#count() >= this.store.state.limits.attachments_per_ask;
+      const key = randomId();
       // However long each takes, they stay in the order in which they were chosen.
-      this.#add(file, Date.now() + index++ / 1_000);
+      added.push({ key, arrived: this.#add(key, file, Date.now() + added.length / 1_000) });
       // It says of all that follow that they are too many.
       if (isFull) break;
     }
+    return () => {
+      for (const { key, arrived } of added) {
+        this.cancel(key);
+        arrived.then((id) => id && this.remove(id));
+      }
+    };
   }
 
   /** Ends an upload, or takes its error off the page. */
@@ -54,13 +63,22 @@ export class Attachments {
     };
   }
 
-  /** Takes what has arrived out of the draft. */
-  async remove(id) {
+  /** Takes what has arrived out of the draft; a file is deleted when nobody has brought it back in time. */
+  remove(id) {
     const { sessionId } = this.store.state.conversation;
-    const attachments = this.#attached(sessionId).filter((each) => each.id !== id);
-    this.drafts.change(sessionId, { attachments });
+    const attached = this.#attached(sessionId);
+    const file = attached.find((each) => each.id === id);
+    if (!file) return;
+    this.drafts.change(sessionId, { attachments: attached.filter((each) => each !== file) });
     // What is not deleted now, the server deletes later.
-    await this.api.removeAttachment(id).catch(() => {});
+    const commit = () => this.api.removeAttachment(id).catch(() => {});
+    // What a document tells is to be gone when it tells more; see AppContext.
+    if (file.app) return void commit();
+    this.undo.offer({
+      text: t("{name} removed", { name: visible(file.name) }),
+      undo: () => this.#attach(sessionId, file),
+      commit,
+    });
   }
 
   /** The URL of an image, which counts until it is released. Raises ApiError. */
@@ -100,11 +118,11 @@ export class Attachments {
     for (const key of [...this.#aborts.keys()]) this.cancel(key);
   }
 
-  async #add(file, at) {
+  /** Resolves to the id of the file, or to nothing if it has not arrived. */
+  async #add(key, file, at) {
     const { sessionId } = this.store.state.conversation;
     const { limits } = this.store.state;
     const error = misfit(file, this.#count(), limits);
-    const key = randomId();
     const preview = !error && isImage({ mime: file.type }) ? URL.createObjectURL(file) : null;
     const upload = { key, sessionId, name: file.name, size: file.size, progress: 0, error, preview };
     this.store.set({ uploads: [...this.store.state.uploads, upload] });
@@ -116,10 +134,9 @@ export class Attachments {
       const { id, name, mime, size } = await this.api.upload(file, { onProgress, signal: abort.signal });
       if (abort.signal.aborted) return void this.api.removeAttachment(id).catch(() => {});
       // What is written may have got a session meanwhile, or have gone on in a branch.
-      const place = this.#upload(key).sessionId;
-      const attachments = [...this.#attached(place), { id, name, mime, size, at }];
-      this.drafts.change(place, { attachments: attachments.sort((one, other) => (one.at ?? 0) - (other.at ?? 0)) });
+      this.#attach(this.#upload(key).sessionId, { id, name, mime, size, at });
       this.#drop(key);
+      return id;
     } catch (failure) {
       if (abort.signal.aborted) return;
       this.#change(key, { error: errorText(failure).replace(/^file: (.)/, (_, first) => first.toUpperCase()) });
@@ -138,6 +155,11 @@ export class Attachments {
     const { sessionId } = this.store.state.conversation;
     const under = this.store.state.uploads.filter((upload) => upload.sessionId === sessionId && !upload.error);
     return this.#attached(sessionId).length + under.length;
+  }
+
+  #attach(sessionId, file) {
+    const attachments = [...this.#attached(sessionId), file];
+    this.drafts.change(sessionId, { attachments: attachments.sort((one, other) => (one.at ?? 0) - (other.at ?? 0)) });
   }
 
   #attached(sessionId) {

@@ -120,15 +120,16 @@ function chatOf({ api, store, owner, address, kept }) {
   const branches = new Branches(api, store);
   const drafts = new Drafts(store, owner, kept);
   const feedback = new Feedback(api, store);
+  const undo = new Undo(store);
   return {
     unread,
     sessions,
     branches,
     drafts,
     agents: new Agents(api, store, owner),
-    attachments: new Attachments(api, store, drafts),
+    attachments: new Attachments(api, store, drafts, undo),
     conversation: new Conversation({ api, store, sessions, branches, drafts, feedback, owner, address }),
-    undo: new Undo(store),
+    undo,
     notifications: new Notifications(store, (unseen) => store.set({ unseen })),
   };
 }

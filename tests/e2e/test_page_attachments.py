@@ -21,8 +21,9 @@ PNG = a_png(64, 48)
 HOSTILE = "\u202egnp.<img src=x onerror=alert(1)>.html"
 LIMITS = {"limits": {"attachment_bytes": 4_096, "attachments_per_ask": 3}}
 # What a browser does when files are dropped on, or pasted into, an element.
-GIVE = """async ([type, files]) => {
+GIVE = """async ([type, files, texts]) => {
   const data = new DataTransfer();
+  for (const [mime, text] of Object.entries(texts)) data.setData(mime, text);
   for (const [name, mime, content] of files) data.items.add(new File([content], name, { type: mime }));
   const target = document.getElementById("composer");
   const options = { bubbles: true, cancelable: true };
@@ -68,8 +69,10 @@ async def choose(page: ChatPage, *files: FilePayload) -> None:
     await page.by("file-input").set_input_files(files)
 
 
-async def give(page: ChatPage, how: str, *files: tuple[str, str, str]) -> None:
-    await page.tab.evaluate(GIVE, [how, [list(file) for file in files]])
+async def give(page: ChatPage, how: str, *files: tuple[str, str, str], **texts: str) -> None:
+    """Give files, and texts by their kind: `plain` or `html`."""
+    kinds = {f"text/{kind}": text for kind, text in texts.items()}
+    await page.tab.evaluate(GIVE, [how, [list(file) for file in files], kinds])
 
 
 async def is_loaded(page: ChatPage, selector: str) -> None:
@@ -119,6 +122,31 @@ async def test_files_are_pasted_and_dropped(page: ChatPage) -> None:
     chips = page.by("file-chip")
     await expect(chips).to_have_text(["Download pasted.txt18 bytes", "Download dropped.txt14 bytes"])
     await expect(chips.first).to_have_accessible_name("Download pasted.txt 18 bytes")
+
+
+async def test_a_text_is_pasted_and_its_picture_offered(page: ChatPage) -> None:
+    cells = "<table><tr><td>Item<td>Price<tr><td>Tea<td>2.50</table>"
+    picture = ("image.png", "image/png", "a picture of the cells")
+    await page.composer.press_sequentially("Add: ")
+    await give(page, "paste", picture, plain="Item\tPrice\r\nTea\t2.50\r\n", html=cells)
+    await expect(page.composer).to_have_value("Add: | Item | Price |\n| --- | --- |\n| Tea | 2.50 |")
+    await expect(page.by("attached")).to_have_count(0)
+    await page.by("attach-pictures").click()
+    await expect(page.by("attached")).to_contain_text(["image.png"])
+    await expect(page.by("pasted-pictures")).to_have_count(0)
+    for left in ("Add: | Item | Price |\n| --- | --- |\n| Tea | 2.50 |", "Add: "):
+        await page.composer.press("Control+z")
+        await expect(page.by("attached")).to_have_count(0)
+        await expect(page.composer).to_have_value(left)
+    await page.by("undo").click()
+    await expect(page.by("attached")).to_contain_text(["image.png"])
+    # Their names are no text.
+    await give(page, "paste", ("notes.txt", "text/plain", "notes"), plain="/home/ann/notes.txt")
+    await expect(page.by("attached")).to_have_count(2)
+    await page.composer.fill("")
+    for _ in range(2):
+        await page.by("remove-attachment").first.click()
+    await page.by("undo-notice").get_by_role("button", name="Dismiss").click()
 
 
 async def test_documents_are_offered_and_attached(page: ChatPage) -> None:
@@ -215,8 +243,14 @@ async def test_what_is_attached_outlasts_a_reload_and_can_be_removed(page: ChatP
     await page.tab.reload()
     await expect(page.by("attached")).to_have_count(2)
     await is_loaded(page, "[data-testid=attached] img")
+    notes = page.by("attached").filter(has_text="notes.txt")
+    await notes.get_by_role("button").click()
+    await expect(page.by("attached")).to_have_count(1)
+    await page.by("undo").click()
+    await expect(page.by("attached")).to_contain_text(["chart.png", "notes.txt"])
     async with page.tab.expect_response(lambda answer: answer.request.method == "DELETE") as deleted:
-        await page.by("attached").filter(has_text="notes.txt").get_by_role("button").click()
+        await notes.get_by_role("button").click()
+        await page.by("undo-notice").get_by_role("button", name="Dismiss").click()
     assert (await deleted.value).status == 204
     await expect(page.by("attached")).to_have_count(1)
     await expect(page.composer).to_be_focused()

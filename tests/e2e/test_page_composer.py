@@ -484,6 +484,56 @@ async def test_twenty_thousand_lines_can_be_pasted_and_written_on(page: ChatPage
     await expect(page.by("message-user")).to_contain_text("Show all 20,002 lines")
 
 
+async def test_a_paste_beside_the_field_is_undone_and_brought_back(page: ChatPage) -> None:
+    await page.composer.press_sequentially("Sum up:")
+    await paste(page, 600)
+    await page.composer.press_sequentially("!")
+    await expect(page.by("pasted")).to_contain_text("600 lines")
+    # First what was typed since.
+    await page.composer.press("Control+z")
+    await expect(page.composer).to_have_value("Sum up:")
+    await expect(page.by("pasted")).to_be_visible()
+    await page.composer.press("Control+z")
+    await expect(page.by("pasted")).to_have_count(0)
+    await expect(page.composer).to_have_value("Sum up:")
+
+    await paste(page, 700)
+    for back in (page.by("undo").click, lambda: page.composer.press("Control+z")):
+        await page.by("pasted-remove").click()
+        await expect(page.by("pasted")).to_have_count(0)
+        await back()
+        await expect(page.by("pasted")).to_contain_text("700 lines")
+    await page.composer.fill("")
+    await page.by("pasted-remove").click()
+    await page.by("undo-notice").get_by_role("button", name="Dismiss").click()
+
+
+TABLES = [
+    # As spreadsheets give them: a cell of two lines is in quotation marks, one stands over two columns.
+    (
+        'Item\tPrice\r\n"black\ntea"\t2|50\r\nAll\t\r\n',
+        "<style>td { color: red }</style><table><tr><td style='color: red'>Item<td>Price<tr><td>black<br>\n  tea"
+        "<td>2|50<tr><td colspan=2>All</table>",
+        "| Item | Price |\n| --- | --- |\n| black<br>tea | 2\\|50 |\n| All |  |",
+    ),
+    # As word processors do, with text around it; a table that has another only lays out.
+    (
+        "Prices\n\nItem\tPrice\nTea\t2\nMint\n\nThe end",
+        "<table><tr><td><p>Prices<table><tr><th><p>Item</p><th><p>Price</p><tr><td>Tea<td rowspan=2>2<tr><td>Mint"
+        "</table>The end</table>",
+        "Prices\n\n| Item | Price |\n| --- | --- |\n| Tea | 2 |\n| Mint |  |\n\nThe end",
+    ),
+    ("one\ttwo", "<table><tr><td>one<td>two</table>", "one\ttwo"),
+    ("| a | b |\n|---|---|\n| **1** | 2 |", "<table><tr><th>a<th>b<tr><td><b>1</b><td>2</table>", None),
+]
+
+
+async def test_pasted_tables_are_markdown(page: ChatPage) -> None:
+    convert = "async ([text, html]) => (await import('/static/pasted-tables.js')).withTables(text, html)"
+    for text, html, markdown in TABLES:
+        assert await page.tab.evaluate(convert, [text, html]) == (text if markdown is None else markdown)
+
+
 async def test_what_is_too_long_for_a_message_can_be_attached(page: ChatPage) -> None:
     await paste(page, 30_000)
     await expect(page.by("too-long")).to_contain_text("A message has at most 256 kB; this has")

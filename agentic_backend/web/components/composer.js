@@ -4,12 +4,13 @@ import { isComposing } from "../composing.js";
 import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
-import { isLong, wholeText } from "../drafts.js";
+import { wholeText } from "../drafts.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
 import { html, memo, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { sizeBeyond } from "./message-limit.js";
 import { PastedText } from "./pasted-text.js";
+import { PastedPictures, usePasting } from "./pasting.js";
 import { Queued } from "./queued.js";
 
 /** Browsers whose fields don't grow by themselves show so many lines at most. */
@@ -29,6 +30,7 @@ export const Composer = memo((properties) => {
   const limit = limits?.message_bytes ?? null;
   const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
   const area = useRef(null);
+  const pasting = usePasting({ area, sessionId, attachments: attaching && attachments, actions });
   // With so many files it is sent, unless more is written, or one of them fails or is taken away.
   const [dueWith, setDueWith] = useState(null);
   const text = wholeText(draft);
@@ -50,7 +52,9 @@ export const Composer = memo((properties) => {
     setDueWith(isUploading && value.trim() ? files : null);
     if (isUploading) return;
     // What is typed before the page renders again belongs to the next message.
-    if (answers ? conversation.answer(value) : conversation.send(value)) area.current.value = "";
+    if (!(answers ? conversation.answer(value) : conversation.send(value))) return;
+    area.current.value = "";
+    pasting.end();
   };
   useEffect(() => setDueWith(null), [sessionId]);
   useEffect(() => {
@@ -66,23 +70,12 @@ export const Composer = memo((properties) => {
     } else if (event.key === "ArrowUp" && !event.target.value && !hasModifier(event)) {
       event.preventDefault();
       conversation.editLast();
-    }
-  };
-  const pasted = (event) => {
-    const { files } = event.clipboardData;
-    if (attaching && files.length) {
-      event.preventDefault();
-      attachments.add(files);
-      return;
-    }
-    const long = event.clipboardData.getData("text/plain");
-    if (!isLong(long)) return;
-    event.preventDefault();
-    conversation.draft({ pasted: draft.pasted ? `${draft.pasted}\n${long}` : long });
+    } else if (pasting.undone(event)) event.preventDefault();
   };
   const attachLong = () => {
     attachments.add([new File([draft.pasted ?? draft.text], `${t("Pasted text")}.txt`, { type: "text/plain" })]);
     conversation.draft(draft.pasted ? { pasted: undefined } : { text: "" });
+    pasting.end();
   };
   const mayQueue = running && text.trim();
   return html`<div class="composer-area">
@@ -96,7 +89,8 @@ export const Composer = memo((properties) => {
       onAttach=${attaching && attachLong}
       conversation=${conversation}
     />
-    ${draft.pasted && html`<${PastedText} text=${draft.pasted} onRemove=${() => conversation.draft({ pasted: undefined })} />`}
+    <${PastedPictures} pasting=${pasting} />
+    ${draft.pasted && html`<${PastedText} text=${draft.pasted} onRemove=${pasting.removeLong} />`}
     ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running || loading} conversation=${conversation} />`}
     ${attaching && html`<${AttachmentTray} attached=${draft.attachments ?? []} uploads=${uploads} ...${attaching} />`}
     ${attaching && html`<${DropArea} ...${attaching} />`}
@@ -119,7 +113,7 @@ export const Composer = memo((properties) => {
           conversation.draft({ text: target.value });
         }}
         onKeyDown=${typed}
-        onPaste=${pasted}
+        onPaste=${pasting.pasted}
       />
       ${
         running &&

@@ -145,14 +145,18 @@ export function colourCode(element, whole) {
 /** What a click on one of a block's buttons does. */
 export function codeClicked(button) {
   const block = button.closest(".code");
-  if (button.matches(".copy-code")) copy(button, codeOf(block));
+  if (button.matches(".copy-code")) copy(button, block);
   else if (button.matches(".wrap-code")) wrap(button, block);
   else unfold(button, block);
 }
 
-async function copy(button, code) {
+async function copy(button, block) {
   const label = button.textContent;
-  await copyText(code);
+  const rich = document.createElement("pre");
+  rich.dir = "ltr";
+  rich.append(block.querySelector("code").cloneNode(false));
+  rich.firstChild.textContent = codeOf(block);
+  await copyText(codeOf(block), rich.outerHTML);
   if (label === t("Copied")) return;
   button.textContent = t("Copied");
   setTimeout(() => (button.textContent = label), COPIED_MS);

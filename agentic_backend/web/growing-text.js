@@ -21,6 +21,8 @@ import { enliven, morph } from "./morphing.js";
 import { closable, lineStarts, openPart } from "./open-parts.js";
 import { steadyCode, steadyLines } from "./steady.js";
 
+export { htmlOf } from "./copying.js";
+
 /** Blocks stand in groups of so many: what is out of sight is left out of a frame group by group. */
 const GROUP = 16;
 

@@ -7,6 +7,7 @@ import { html } from "./html.js";
 import { IconButton } from "./icons.js";
 import { markdownOf } from "./parts.js";
 import { Rating } from "./rating.js";
+import { htmlOf } from "./rich-text.js";
 import { Usage } from "./usage.js";
 
 const CUT_SHORT = {
@@ -25,7 +26,12 @@ export function AnswerFooter({ message, said, cost, conversation, onRegenerate }
   const isKept = Boolean(feedback && sessionId);
   const reason = CUT_SHORT[metadata.finish_reason];
   return html`<footer class="answer-footer">
-    <${CopyButton} text=${markdownOf(parts)} label=${t("Copy the answer")} />
+    <${CopyButton}
+      text=${markdownOf(parts)}
+      htmlOf=${htmlOf}
+      label=${t("Copy the answer")}
+      testId="copy-answer"
+    />
     ${
       onRegenerate &&
       html`<${IconButton}

@@ -7,10 +7,11 @@ import { IconButton } from "./icons.js";
 
 const COPIED_MS = 1_500;
 
-export function CopyButton({ text, label, testId = "copy-answer" }) {
+/** `htmlOf`, if it is given, makes the HTML of it that is copied beside it. */
+export function CopyButton({ text, htmlOf = () => null, label, testId }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await copyText(text);
+    await copyText(text, htmlOf(text));
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_MS);
   };

@@ -80,7 +80,6 @@ function Item({ item, shown }) {
       return html`<${Question}
         ...${item}
         editing=${shown.editing}
-        hasFoot=${Boolean(conversation?.branch)}
         variants=${shown.variants?.ofQuestion}
         turned=${shown.turned?.of === "question" ? shown.turned.way : null}
         onEdit=${mayBranch ? (begins) => conversation.edit(begins ? exchange : null) : null}

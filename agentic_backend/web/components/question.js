@@ -5,6 +5,7 @@ import { formatTime } from "../format.js";
 import { t } from "../i18n.js";
 import { textOf } from "../timeline.js";
 import { AttachmentList } from "./attachment-list.js";
+import { CopyButton } from "./copy-button.js";
 import { FoldedText } from "./folded-text.js";
 import { html, useLayoutEffect, useRef } from "./html.js";
 import { IconButton } from "./icons.js";
@@ -13,10 +14,10 @@ import { QuestionEditor } from "./question-editor.js";
 import { VariantSwitch } from "./variant-switch.js";
 
 /**
- * `editing`: it is being edited. `hasFoot`: it may be edited, if not yet, and has the room for that. `variants` are those of this question, if it has any, and `turned` how the user has
+ * `editing`: it is being edited. `variants` are those of this question, if it has any, and `turned` how the user has
  * come to this one. `onEdit` (null: it can't be edited) begins and ends that, `onSend` asks the text in its place.
  */
-export function Question({ parts, message, editing, hasFoot, variants, turned, onEdit, onSend, onTurn }) {
+export function Question({ parts, message, editing, variants, turned, onEdit, onSend, onTurn }) {
   const foot = useRef(null);
   const wasEdited = useRef(false);
   useLayoutEffect(() => {
@@ -27,8 +28,9 @@ export function Question({ parts, message, editing, hasFoot, variants, turned, o
   const mayEdit = onEdit && !editing;
   return html`${editing ? html`<${Editor} parts=${parts} onSend=${onSend} onClose=${() => onEdit(false)} />` : html`<${Asked} parts=${parts} message=${message} />`}
     ${
-      ((hasFoot && !editing) || variants) &&
+      (!editing || variants) &&
       html`<footer class="question-foot" ref=${foot}>
+        ${!editing && textOf(parts) && html`<${CopyButton} text=${textOf(parts)} label=${t("Copy the question")} testId="copy-question" />`}
         ${
           mayEdit &&
           html`<${IconButton}

@@ -10,10 +10,13 @@ import { painted } from "../painted.js";
 import { persistently } from "../persistently.js";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
-const loaded = { GrowingText: null };
+const loaded = { GrowingText: null, htmlOf: () => null };
 const load = () => import("../growing-text.js");
 const first = painted.then(load);
-const loading = first.catch(() => persistently(load)).then(({ GrowingText }) => (loaded.GrowingText = GrowingText));
+const loading = first.catch(() => persistently(load)).then((renderer) => Object.assign(loaded, renderer));
+
+/** The HTML of a Markdown text, to be copied; null while there is no renderer. */
+export const htmlOf = (text) => loaded.htmlOf(text);
 
 export const RichText = memo(({ text, streaming = false, onShown = null }) => {
   const root = useRef(null);

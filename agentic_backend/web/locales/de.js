@@ -92,6 +92,7 @@ export default {
   "Copy diagram source": "Diagrammquelltext kopieren",
   "Copy the answer": "Antwort kopieren",
   "Copy the link": "Link kopieren",
+  "Copy the question": "Frage kopieren",
   "Copy the request's id": "Kennung der Anfrage kopieren",
   Cost: "Kosten",
   Created: "Angelegt",

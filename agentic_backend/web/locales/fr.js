@@ -92,6 +92,7 @@ export default {
   "Copy diagram source": "Copier le code du diagramme",
   "Copy the answer": "Copier la réponse",
   "Copy the link": "Copier le lien",
+  "Copy the question": "Copier la question",
   "Copy the request's id": "Copier l’identifiant de la requête",
   Cost: "Coût",
   Created: "Créée",

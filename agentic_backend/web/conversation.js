@@ -15,7 +15,7 @@ import { Decisions } from "./decisions.js";
 import { errorText } from "./error-words.js";
 import { Forking } from "./forking.js";
 import { Gaps } from "./gaps.js";
-import { LEAP, PAGE, readHistory } from "./history.js";
+import { LEAP, MOST_AT_ONCE, PAGE, readHistory } from "./history.js";
 import { Queries } from "./queries.js";
 import { questionOf } from "./questions.js";
 import { OpenState, nothingOpen } from "./open-state.js";
@@ -111,6 +111,14 @@ export class Conversation {
   /** Resolves to whether it could be read. */
   loadEarlier() {
     return this.#gaps.readFrom(this.#open.transcript.firstRank - PAGE);
+  }
+
+  /** Resolves to whether all of it is there now; of a very long conversation it is the latest part. */
+  async loadAll() {
+    const { firstRank, knownRank } = this.#open.transcript;
+    const from = Math.max(0, knownRank - MOST_AT_ONCE);
+    if (from < firstRank && !(await this.#gaps.readFrom(from, LEAP))) return false;
+    return from === 0;
   }
 
   /** Brings the message with this rank into view, and marks it; what lies between is read, if it isn't there. */

@@ -55,7 +55,10 @@ export class Gaps {
     try {
       const { messages, exchanges } = await readHistory(this.api, sessionId, firstRank, transcript.firstRank, limit);
       if (opening !== this.state.opening) return false;
-      this.state.set({ transcript: summarised(stored(this.state.now.transcript, messages, { firstRank }), exchanges) });
+      const { transcript: before } = this.state.now;
+      // Two may read at once.
+      const read = stored(before, messages, { firstRank: Math.min(firstRank, before.firstRank) });
+      this.state.set({ transcript: summarised(read, exchanges) });
       return true;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

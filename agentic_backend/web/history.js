@@ -4,6 +4,8 @@
 export const PAGE = 100;
 /** How many are for who jumps far back. */
 export const LEAP = 400;
+/** How many a browser can show at once. */
+export const MOST_AT_ONCE = 5_000;
 
 /** The session's stored messages from `firstRank` on, at least up to `endRank` if they are there, in rank order. */
 export async function readMessages(api, sessionId, firstRank, endRank, limit = PAGE) {

@@ -5,17 +5,20 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 from support.chat_client import chat
 from support.chat_page import ChatPage, chat_page, new_chat_in
 from support.further_cases import LONG
 from support.large_sessions import fill_with_talk
+from support.rest_client import rest
 from support.running_server import RunningServer, running_server
 from support.test_agents import ENTRIES
 
 pytestmark = [pytest.mark.chromium, pytest.mark.asyncio(loop_scope="module")]
 
 EXCHANGES = 2_500 if LONG else 1_000
+WHOLE = 120
+"""The exchanges of a session that is to be in the page as a whole."""
 NODES = "document.getElementsByTagName('*').length"
 
 
@@ -23,6 +26,7 @@ NODES = "document.getElementsByTagName('*').length"
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[RunningServer, str]]:
     """A server, and the id of a session with thousands of messages."""
     directory: Path = tmp_path_factory.mktemp("long")
+    await fill_with_talk(directory / "chat.sqlite3", "developer", exchanges=WHOLE)
     session_id = await fill_with_talk(directory / "chat.sqlite3", "developer", exchanges=EXCHANGES)
     settings = {"store": {"url": f"sqlite:{directory / 'chat.sqlite3'}"}}
     async with running_server(directory, agents=ENTRIES, settings=settings) as server:
@@ -43,6 +47,20 @@ async def page(shared_page: ChatPage, served: tuple[RunningServer, str]) -> Asyn
         await page.tab.reload()
         await page.open(f"#s={session_id}")
         await expect(asked(page, EXCHANGES - 1)).to_be_visible()
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shorter_page(shared_page: ChatPage, served: tuple[RunningServer, str]) -> AsyncIterator[ChatPage]:
+    server, longer = served
+    async with rest(server) as http:
+        sessions = (await http.get("/sessions")).json()["sessions"]
+    [session_id] = [each["id"] for each in sessions if each["id"] != longer]
+    async with new_chat_in(shared_page) as page:
+        await page.tab.reload()
+        await page.open(f"#s={session_id}")
+        await expect(asked(page, WHOLE - 1)).to_be_visible()
+        await page.tab.evaluate(PRINTS)
         yield page
 
 
@@ -147,9 +165,52 @@ async def test_a_print_has_all_that_is_loaded(page: ChatPage) -> None:
     await expect(page.tab.locator("[data-unfilled]").first).to_be_attached()
 
 
-async def test_the_browsers_search_is_said_to_find_only_what_is_near(page: ChatPage) -> None:
-    await page.tab.evaluate("dispatchEvent(new KeyboardEvent('keydown', {key: 'f', ctrlKey: true}))")
-    await expect(page.by("find-note")).to_contain_text("Ctrl+K")
+PRINTS = """() => {
+  window.print = () => (window.printed = document.querySelectorAll(".exchange").length);
+}"""
+SELECTED = "() => [...getSelection().toString().matchAll(/Question \\d+/g)].length"
+
+
+async def test_what_is_printed_found_and_selected_is_the_whole_conversation(shorter_page: ChatPage) -> None:
+    page = shorter_page
+    await page.tab.keyboard.press("Control+p")
+    await expect(page.by("whole-note")).to_contain_text("is being loaded")
+    await page.tab.wait_for_function(f"() => window.printed === {WHOLE}")
+    await expect(page.by("whole-note")).to_be_hidden()
+    await page.tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    await expect(page.tab.locator("[data-unfilled]").first).to_be_attached()
+
+    await page.tab.keyboard.press("Control+f")
+    await expect(page.exchanges).to_have_count(WHOLE)
+    # In a field that selects what is written there.
+    await page.composer.press("Control+a")
+    assert await page.tab.evaluate(SELECTED) == 0
+    await page.by("messages").focus()
+    await page.tab.keyboard.press("Control+a")
+    await page.tab.wait_for_function(f"() => ({SELECTED})() === {WHOLE}")
+
+
+async def test_a_print_says_what_is_not_in_it(shorter_page: ChatPage) -> None:
+    page = shorter_page
+    page.provokes("ERR_")
+    read = 0
+
+    async def once(route: Route) -> None:
+        nonlocal read
+        read += 1
+        await (route.continue_() if read == 1 else route.abort())
+
+    await page.tab.route("**/messages?*", once)
+    await page.tab.reload()
+    await expect(asked(page, WHOLE - 1)).to_be_visible()
+    await page.tab.evaluate(PRINTS)
+    await page.tab.keyboard.press("Control+p")
+    await page.tab.wait_for_function("() => window.printed === 50")
+    await expect(page.by("whole-note")).to_contain_text("Earlier messages could not be loaded")
+    await page.tab.emulate_media(media="print")
+    await expect(page.tab.get_by_text("Earlier messages were not loaded")).to_be_visible()
+    await page.tab.emulate_media(media="screen")
+    await page.tab.unroute_all()
 
 
 async def test_a_new_answer_is_followed_to_its_end(page: ChatPage, served: tuple[RunningServer, str]) -> None:

@@ -30,6 +30,7 @@ export function Messages({ open, branches: { family, asked }, costs, said, isHea
   const { view, content, atEnd, toEnd, goTo } = useScrolledView(sessionId, question, turned);
   const nearness = useNearness(view);
   const heights = useHeights(sessionId);
+  const { filled, note } = useWhole({ content, sessionId, question, firstRank, conversation });
   useMarked(view, transcript, marked, goTo);
   return html`<div
       class="messages"
@@ -40,13 +41,14 @@ export function Messages({ open, branches: { family, asked }, costs, said, isHea
       data-testid="messages"
     >
       <div class="column" ref=${content}>
+        ${firstRank > 0 && html`<p class="in-print">${t("Earlier messages were not loaded, and are not in this print.")}</p>`}
         ${firstRank > 0 && html`<${Earlier} key="earlier" nearness=${nearness} onLoad=${() => conversation.loadEarlier()} />`}
         ${exchanges.map(
           (exchange, index) => html`<${Slot}
             key=${exchange.key}
             nearness=${nearness}
             heights=${heights}
-            isPinned=${index >= exchanges.length - FIRST_FILLED || isOngoing(exchange) || editing === exchange.key || hasRank(exchange, marked?.rank)}
+            isPinned=${index >= exchanges.length - filled || isOngoing(exchange) || editing === exchange.key || hasRank(exchange, marked?.rank)}
             exchange=${exchange}
             costs=${costs[exchange.id]}
             said=${said}
@@ -75,7 +77,7 @@ export function Messages({ open, branches: { family, asked }, costs, said, isHea
       <${Icon} name="down" />
     </button>`
     }
-    <${FindNote} isPartial=${firstRank > 0 || exchanges.length > FIRST_FILLED} />
+    <p class="whole-note" role="status" data-testid="whole-note" hidden=${!note}>${note}</p>
     <${Announcer} exchange=${exchanges.at(-1)} busy=${Boolean(ongoing(transcript))} />`;
 }
 
@@ -133,21 +135,67 @@ function useMarked(view, transcript, marked, goTo) {
   });
 }
 
-/** The browser's own search finds only what is in the page. */
-function FindNote({ isPartial }) {
-  const [isShown, setShown] = useState(false);
-  useEffect(() => {
-    const pressed = ({ key, ctrlKey, metaKey }) => {
-      if ((ctrlKey || metaKey) && key === "f" && isPartial) setShown(true);
+const LOADING = t("The whole conversation is being loaded…");
+const PARTIAL = t("Earlier messages could not be loaded, and are missing here. Ctrl+K searches all conversations.");
+
+/**
+ * The browser prints, finds and selects what is in the page: its keys for that bring all of the conversation there.
+ * `filled` is how many of the last exchanges are, `note` what is to be known of it, or null.
+ */
+function useWhole({ content, sessionId, question, firstRank, conversation }) {
+  const [filled, setFilled] = useState(FIRST_FILLED);
+  const [note, setNote] = useState(null);
+  const isThere = useRef(false);
+  isThere.current = firstRank === 0 && filled === Infinity;
+  useLayoutEffect(() => {
+    let isOpen = true;
+    const end = () => {
+      setFilled(FIRST_FILLED);
+      setNote(null);
+    };
+    const pressed = async (event) => {
+      const does = wholeOf(event);
+      if (!does) return;
+      if (does !== "find") event.preventDefault();
+      if (!isThere.current) setNote(LOADING);
+      const isWhole = await conversation.loadAll();
+      if (!isOpen) return;
+      setFilled(Infinity);
+      await new Promise(requestAnimationFrame);
+      if (!isOpen) return;
+      unfoldTexts(content.current);
+      await new Promise(requestAnimationFrame);
+      setNote(isWhole ? null : PARTIAL);
+      if (does === "print") print();
+      if (does === "select") getSelection().selectAllChildren(content.current);
     };
     addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, [isPartial]);
+    addEventListener("afterprint", end);
+    return () => {
+      isOpen = false;
+      end();
+      removeEventListener("keydown", pressed);
+      removeEventListener("afterprint", end);
+    };
+  }, [sessionId, question]);
   useEffect(() => {
-    const timer = isShown && setTimeout(() => setShown(false), NOTE_MS);
+    const timer = note === PARTIAL && setTimeout(() => setNote(null), NOTE_MS);
     return () => clearTimeout(timer);
-  }, [isShown]);
-  return html`<p class="find-note" role="status" data-testid="find-note" hidden=${!isShown}>
-    ${isShown && t("The browser finds only what is near. Ctrl+K searches all conversations.")}
-  </p>`;
+  }, [note]);
+  return { filled, note };
+}
+
+function unfoldTexts(content) {
+  const { activeElement } = document;
+  for (const button of content.querySelectorAll(".unfold-code, .unfold[aria-expanded=false]")) button.click();
+  activeElement?.focus({ preventScroll: true });
+}
+
+const WHOLE = { a: "select", f: "find", p: "print" };
+
+/** What the browser is about to do with all of the page, if it is that; in a field it selects what is written there. */
+function wholeOf({ key, ctrlKey, metaKey, shiftKey, altKey, target, defaultPrevented }) {
+  const does = (ctrlKey || metaKey) && !shiftKey && !altKey && !defaultPrevented ? WHOLE[key.toLowerCase()] : undefined;
+  const isElsewhere = document.querySelector("dialog[open]") || target.closest?.("input, textarea, select");
+  return does === "select" && isElsewhere ? undefined : does;
 }

@@ -123,7 +123,11 @@ export default {
   "Each with the sources that it cites, and the results that have its figures, names or words. That is no proof.":
     "Jede mit den Quellen, die sie nennt, und den Ergebnissen, in denen ihre Zahlen, Namen oder Wörter stehen. Das ist kein Beweis.",
   "Earlier messages": "Frühere Nachrichten",
+  "Earlier messages could not be loaded, and are missing here. Ctrl+K searches all conversations.":
+    "Frühere Nachrichten konnten nicht geladen werden und fehlen hier. Strg+K sucht in allen Unterhaltungen.",
   "Earlier messages were left out": "Frühere Nachrichten wurden weggelassen",
+  "Earlier messages were not loaded, and are not in this print.":
+    "Frühere Nachrichten waren nicht geladen und fehlen in diesem Ausdruck.",
   "Earlier messages were summarised": "Frühere Nachrichten wurden zusammengefasst",
   Edit: "Bearbeiten",
   "Edit as JSON": "Als JSON bearbeiten",
@@ -377,8 +381,6 @@ export default {
   "The assignment is closed.": "Die Aufgabe ist geschlossen.",
   "The assignment is not open yet.": "Die Aufgabe ist noch nicht geöffnet.",
   "The browser doesn't allow notifications of this page.": "Der Browser erlaubt keine Mitteilungen dieser Seite.",
-  "The browser finds only what is near. Ctrl+K searches all conversations.":
-    "Der Browser findet nur, was in der Nähe ist. Strg+K durchsucht alle Unterhaltungen.",
   "The budget is used up.": "Das Budget ist aufgebraucht.",
   "The conversation is too long for the language model.": "Die Unterhaltung ist zu lang für das Sprachmodell.",
   "The file can't be read.": "Die Datei kann nicht gelesen werden.",
@@ -409,6 +411,7 @@ export default {
   "The server restarts. Reconnecting…": "Der Server startet neu. Verbindung wird wiederhergestellt …",
   "The setting lets {source} win.": "Die Einstellung gibt der Quelle „{source}“ den Vorrang.",
   "The statement names this source": "Die Aussage nennt diese Quelle",
+  "The whole conversation is being loaded…": "Die ganze Unterhaltung wird geladen …",
   "Their texts are equal.": "Ihre Texte sind gleich.",
   "Theme of the system": "Design des Systems",
   "Thinking…": "Denkt nach …",

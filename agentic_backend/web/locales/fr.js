@@ -123,7 +123,11 @@ export default {
   "Each with the sources that it cites, and the results that have its figures, names or words. That is no proof.":
     "Chacune avec les sources qu’elle cite et les résultats qui contiennent ses chiffres, ses noms ou ses mots. Ce n’est pas une preuve.",
   "Earlier messages": "Messages précédents",
+  "Earlier messages could not be loaded, and are missing here. Ctrl+K searches all conversations.":
+    "Les messages précédents n’ont pas pu être chargés et manquent ici. Ctrl+K cherche dans toutes les conversations.",
   "Earlier messages were left out": "Des messages précédents ont été omis",
+  "Earlier messages were not loaded, and are not in this print.":
+    "Les messages précédents n’étaient pas chargés et manquent dans cette impression.",
   "Earlier messages were summarised": "Les messages précédents ont été résumés",
   Edit: "Modifier",
   "Edit as JSON": "Modifier en JSON",
@@ -379,8 +383,6 @@ export default {
   "The assignment is not open yet.": "Le devoir n’est pas encore ouvert.",
   "The browser doesn't allow notifications of this page.":
     "Le navigateur n'autorise pas les notifications de cette page.",
-  "The browser finds only what is near. Ctrl+K searches all conversations.":
-    "Le navigateur ne trouve que ce qui est proche. Ctrl+K cherche dans toutes les conversations.",
   "The budget is used up.": "Le budget est épuisé.",
   "The conversation is too long for the language model.": "La conversation est trop longue pour le modèle de langage.",
   "The file can't be read.": "Le fichier ne peut pas être lu.",
@@ -411,6 +413,7 @@ export default {
   "The server restarts. Reconnecting…": "Le serveur redémarre. Reconnexion…",
   "The setting lets {source} win.": "Le réglage donne la priorité à la source « {source} ».",
   "The statement names this source": "L’affirmation cite cette source",
+  "The whole conversation is being loaded…": "Toute la conversation se charge…",
   "Their texts are equal.": "Leurs textes sont identiques.",
   "Theme of the system": "Thème du système",
   "Thinking…": "Réflexion…",

@@ -9,7 +9,7 @@ import { elementsOf, renderBlocks } from "./markdown.js";
 const BESIDE =
   "button:not(.tool > .card-head, :is(.card-head, .run-head)[aria-expanded=true]), .code-head, .answer-footer, " +
   ".question-foot, .alert-mark, .notes .note-link, .spinner, .dots, [aria-hidden=true], [hidden], [popover], " +
-  ".earlier, .in-print, form, iframe, svg, img[src^='blob:']";
+  ".in-print, form, iframe, svg, img[src^='blob:']";
 const KEPT = new Set(["alt", "colspan", "dir", "href", "rowspan", "src", "start"]);
 /** Without these around them, their parts would mean something else. */
 const AROUND = "pre, pre *, ol, ul, table, thead, tbody, tr";

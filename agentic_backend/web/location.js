@@ -53,6 +53,17 @@ export function showSessionInAddress(sessionId, { replace = false } = {}) {
   else history.pushState(null, "", target);
 }
 
+/** Where a session (null: a new conversation), or its message of that rank, is opened in another tab. */
+export const sessionHref = (sessionId, rank = null) =>
+  address(sessionId ? new URLSearchParams({ s: rank === null ? sessionId : `${sessionId}/${rank}` }).toString() : "");
+
+/** What a click on such a link does here; one that asks for another tab or window is the browser's. */
+export const clickedHere = (open) => (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  open();
+};
+
 /** The secret of the link that the address is, or null. */
 export const shareInAddress = () => /^#share\/([\w-]+)$/.exec(location.hash)?.[1] ?? null;
 

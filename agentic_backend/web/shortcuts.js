@@ -12,11 +12,12 @@ import { t } from "./i18n.js";
 const SINGLE_KEYS = "chat.single-keys";
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
-/** Those without `does` belong to the field that one writes in. */
+/** Those without `does` belong to the field that one writes in, or to the list. */
 export const SHORTCUTS = [
   { keys: ["Enter"], text: t("Send the message, or keep it for when the answer has ended") },
   { keys: ["Shift", "Enter"], text: t("Begin a new line") },
   { keys: ["ArrowUp"], text: t("Edit the last question, while nothing is written") },
+  { keys: ["ArrowRight"], text: t("In the list: to the menu of a conversation, and back") },
   { keys: ["Escape"], does: "stop", text: t("Stop the answer") },
   { keys: ["Mod", "K"], does: "search", text: t("Search conversations") },
   { keys: ["Mod", "Shift", "O"], does: "startNew", text: t("New chat") },
@@ -24,7 +25,7 @@ export const SHORTCUTS = [
   { keys: ["?"], does: "showShortcuts", text: t("Show this list"), isSingle: true },
 ];
 
-const NAMES = { Mod: MAC ? "⌘" : t("Ctrl"), Shift: MAC ? "⇧" : "Shift", ArrowUp: "↑", Escape: "Esc" };
+const NAMES = { Mod: MAC ? "⌘" : t("Ctrl"), Shift: MAC ? "⇧" : "Shift", ArrowUp: "↑", ArrowRight: "→", Escape: "Esc" };
 
 /** A key as its keyboard names it. */
 export const keyName = (key) => NAMES[key] ?? key;

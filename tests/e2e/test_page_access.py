@@ -96,7 +96,9 @@ async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
     await page.asked("my name is Zorblax")
     # The title would change under the hands of who writes another.
     await expect(page.by("session-item")).to_have_text("Name Zorblax")
-    await tab_to(page, page.by("item-menu"))
+    title = page.by("session-item").get_by_role("link")
+    await tab_to(page, title)
+    await keyboard.press("ArrowRight")
     await keyboard.press("Enter")
     await expect(page.by("rename-session")).to_be_focused()
     await keyboard.press("Enter")
@@ -109,13 +111,13 @@ async def test_the_list_needs_no_mouse(page: ChatPage) -> None:
     await expect(page.exchanges).to_have_count(0)
     await expect(page.composer).to_be_focused()
 
-    await tab_to(page, page.by("session-item").get_by_role("button", name="Renamed", exact=True))
+    await tab_to(page, title)
     await keyboard.press("Enter")
     await page.ended()
     await expect(page.composer).to_be_focused()
 
-    await tab_to(page, page.by("item-menu"))
-    for key in ("Enter", "End", "Enter"):
+    await tab_to(page, title)
+    for key in ("ArrowRight", "Enter", "End", "Enter"):
         await keyboard.press(key)
     await expect(page.by("session-item")).to_have_count(0)
     await tab_to(page, page.by("undo"))
@@ -192,6 +194,6 @@ async def test_the_list_is_a_drawer_on_a_phone(browser: Browser, chat_server: Ru
         await expect(page.exchanges).to_have_count(0)
         await expect(page.by("new-chat")).not_to_be_in_viewport()
         await menu.tap()
-        await page.by("session-item").get_by_role("button").first.tap()
+        await page.by("session-item").get_by_role("link").tap()
         await page.ended()
         await expect(page.by("session-list")).not_to_be_in_viewport()

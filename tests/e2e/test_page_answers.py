@@ -75,7 +75,7 @@ async def test_a_conversation_gets_its_title_in_the_list_and_above_it(page: Chat
     await page.asked("my name is Zorblax")
     item = page.by("session-item")
     await expect(item).to_have_text("Name Zorblax")
-    await expect(item.get_by_role("button").first).to_have_attribute("aria-current", "page")
+    await expect(item.get_by_role("link")).to_have_attribute("aria-current", "page")
     await expect(page.by("title")).to_have_text("Name Zorblax")
     await expect(page.tab).to_have_title("Name Zorblax – Chat")
 

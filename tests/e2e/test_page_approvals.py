@@ -492,7 +492,7 @@ async def test_the_list_marks_what_waits_for_its_user(own_page: ChatPage) -> Non
     await expect(mark).to_be_visible()
     await own_page.tab.reload()
     await expect(mark).to_be_visible()
-    await own_page.by("session-item").get_by_role("button").first.click()
+    await own_page.by("session-item").get_by_role("link").click()
     await cards(own_page).get_by_test_id("approve").click()
     await own_page.ended()
     await expect(mark).to_have_count(0)
@@ -503,7 +503,7 @@ async def test_a_click_at_the_moment_of_a_replay_counts(own_page: ChatPage) -> N
     await own_page.start_new_chat()
     await own_page.tab.add_init_script(CLICK_AS_A_REPLAY_BEGINS)
     await own_page.tab.reload()
-    await own_page.by("session-item").get_by_role("button").first.click()
+    await own_page.by("session-item").get_by_role("link").click()
     await own_page.ended()
     assert await own_page.tab.evaluate("window.clicks") == 1
 

@@ -198,7 +198,7 @@ async def test_the_list_has_one_entry_that_opens_what_was_open_last(
             await own_page.by("previous-variant").click()
             await expect(own_page.by("message-user")).to_contain_text("one")
         await own_page.start_new_chat()
-        await own_page.by("session-item").locator("button").first.click()
+        await own_page.by("session-item").get_by_role("link").click()
         await expect(own_page.by("message-user")).to_contain_text(text)
         assert own_page.session_id == opened
     async with rest(chat_server) as http:
@@ -306,7 +306,7 @@ async def test_a_branch_in_which_nothing_was_asked_hides_no_other(page: ChatPage
     assert forked.status_code == 201
     await page.start_new_chat()
     await page.tab.reload()
-    await page.by("session-item").get_by_role("button").first.click()
+    await page.by("session-item").get_by_role("link").first.click()
     await page.ended(exchanges=2)
     assert page.session_id == root
     await expect(page.by("variant-place")).to_have_count(0)

@@ -39,7 +39,7 @@ async def choose(page: ChatPage, title: str, action: str) -> None:
 
 
 async def open_item(page: ChatPage, title: str) -> None:
-    await item(page, title).get_by_role("button").first.click()
+    await item(page, title).get_by_role("link").click()
 
 
 async def ask_in_new_chat(page: ChatPage, text: str, title: str) -> str:
@@ -155,13 +155,13 @@ async def test_a_conversation_can_be_renamed(page: ChatPage) -> None:
     await page.by("rename-input").press("Enter")
     await expect(page.by("session-item")).to_have_text("About <me> & you")
     await expect(page.by("title")).to_have_text("About <me> & you")
-    await expect(item(page, "About").get_by_role("button").first).to_be_focused()
+    await expect(item(page, "About").get_by_role("link")).to_be_focused()
 
     await choose(page, "About", "rename-session")
     await page.by("rename-input").fill("not kept")
     await page.by("rename-input").press("Escape")
     await expect(page.by("session-item")).to_have_text("About <me> & you")
-    await expect(item(page, "About").get_by_role("button").first).to_be_focused()
+    await expect(item(page, "About").get_by_role("link")).to_be_focused()
 
     await page.tab.reload()
     await page.ended()
@@ -313,7 +313,7 @@ async def test_what_runs_waits_and_has_ended_is_shown_in_every_window(
         await expect(window.tab.get_by_role("img", name="Unread")).to_be_visible()
     await page.tab.reload()
     await expect(page.tab.get_by_role("img", name="Unread")).to_be_visible()
-    await page.by("session-item").get_by_role("button").first.click()
+    await page.by("session-item").get_by_role("link").click()
     for window in (page, other):
         await expect(window.tab.get_by_role("img", name="Unread")).to_have_count(0)
 
@@ -362,6 +362,38 @@ async def test_what_is_written_but_not_sent_stays_with_its_conversation(own_page
     await expect(own_page.composer).to_have_value("half a sentence")
     await own_page.start_new_chat()
     await expect(own_page.composer).to_have_value("another one")
+
+
+async def test_conversations_are_links_and_each_is_one_stop_of_the_tab_key(own_page: ChatPage) -> None:
+    for text in ("my name is Zorblax", "hello"):
+        await own_page.start_new_chat()
+        await own_page.asked(text)
+    page, titles = own_page.tab, own_page.tab.locator(".session-title")
+    await own_page.by("session-search").fill("zorblax")
+    found = own_page.by("search-result").first
+    await expect(found).to_be_visible()
+    async with page.context.expect_page() as from_search:
+        await found.click(button="middle")
+    await own_page.by("session-search").fill("")
+    async with page.context.expect_page() as from_list:
+        await titles.last.click(button="middle")
+    async with page.context.expect_page() as anew:
+        await own_page.by("new-chat").click(modifiers=["Control"])
+    for opened, shows in ((from_search, True), (from_list, True), (anew, False)):
+        tab = await opened.value
+        await expect(tab.get_by_test_id("message-user" if shows else "mode-chat").first).to_be_visible()
+        await tab.close()
+    await expect(own_page.by("message-user")).to_contain_text("hello")
+
+    await titles.first.focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(own_page.by("item-menu").first).to_be_focused()
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Tab")
+    await expect(titles.last).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(own_page.by("message-user")).to_contain_text("Zorblax")
+    assert len(page.context.pages) == 1
 
 
 async def test_a_deep_link_opens_its_conversation(page: ChatPage, shared_server: RunningServer) -> None:

@@ -50,7 +50,7 @@ async def test_a_browser_that_keeps_nothing_shows_a_page_that_works(
 
         await page.composer.fill("half a question")
         await page.start_new_chat()
-        await page.by("session-item").locator("button").first.click()
+        await page.by("session-item").get_by_role("link").click()
         await expect(page.composer).to_have_value("half a question")
         session_id = page.session_id
         await page.tab.reload()

@@ -7,9 +7,9 @@ import { usePopover } from "./popover.js";
 /**
  * `items` are `{label, onSelect, icon?, hint?, title?, checked?, disabled?, danger?, testId?}` or `{separator: true}`; what is
  * falsy among them is left out. With `checked` an item is a choice among those of its menu. `children` are shown in the
- * button in place of the icon; `class` and `align` are the button's and the panel's, see usePopover.
+ * button in place of the icon; `class`, `tabindex` and `align` are the button's and the panel's, see usePopover.
  */
-export function Menu({ label, items, icon = "more", testId, class: name = "icon-button", align = "end", children }) {
+export function Menu({ label, items, icon = "more", testId, tabindex, class: name = "icon-button", align = "end", children }) {
   const popover = usePopover({ align, onShown: (panel) => entries(panel)[0]?.focus() });
   const keyed = (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
@@ -19,6 +19,7 @@ export function Menu({ label, items, icon = "more", testId, class: name = "icon-
   return html`<button
       type="button"
       class=${name}
+      tabindex=${tabindex}
       aria-haspopup="menu"
       aria-label=${children ? undefined : label}
       title=${label}

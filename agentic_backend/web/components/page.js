@@ -7,6 +7,7 @@ import { ongoing } from "../client/transcript.js";
 import { EMPTY, NEW } from "../drafts.js";
 import { noFeedback } from "../feedback.js";
 import { t } from "../i18n.js";
+import { clickedHere, sessionHref } from "../location.js";
 import { familyOf } from "../sessions.js";
 import { shortcutOf } from "../shortcuts.js";
 import { isShown } from "../sidebar-view.js";
@@ -196,7 +197,9 @@ export function Foot({ state: { conversation: open, drafts, uploads, limits }, d
         >
           ${t("Go on in a branch")}
         </button>
-        <button type="button" class="button" onClick=${() => actions.conversation.startNew()}>${t("New chat")}</button>
+        <a class="button" href=${sessionHref(null)} onClick=${clickedHere(() => actions.conversation.startNew())}>
+          ${t("New chat")}
+        </a>
       </div>`;
   }
   const running = ongoing(open.transcript);

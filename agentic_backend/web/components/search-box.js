@@ -2,6 +2,7 @@
 
 import { isComposing } from "../composing.js";
 import { t } from "../i18n.js";
+import { clickedHere, sessionHref } from "../location.js";
 import { familyOf } from "../sessions.js";
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
 import { Icon, IconButton } from "./icons.js";
@@ -66,7 +67,7 @@ export function SearchBox({ search, going, actions }) {
 function Results({ search: { found, cursor, loading, error }, places, place, actions, onOpen }) {
   const text = error ?? (loading && !found ? t("Searching…") : places.length === 0 ? t("Nothing found.") : null);
   return html`<div class="session-list search-list">
-    <ul class="search-results" id=${LIST} role="listbox" aria-label=${t("Found conversations")}>
+    <div class="search-results" id=${LIST} role="listbox" aria-label=${t("Found conversations")}>
       ${places.map(
         (each, index) => html`<${Option}
           key=${each.key}
@@ -76,7 +77,7 @@ function Results({ search: { found, cursor, loading, error }, places, place, act
           onOpen=${() => onOpen(each)}
         />`,
       )}
-    </ul>
+    </div>
     <p class=${text ? "list-end muted" : "visually-hidden"} role="status" data-testid="search-state">${text ?? ""}</p>
     ${
       cursor &&
@@ -92,7 +93,7 @@ function Results({ search: { found, cursor, loading, error }, places, place, act
 /** A session, or a place in it where the words were said. The keys stay in the field: a click is enough here. */
 function Option({ each: { session, title, snippet, rank }, id, isChosen, onOpen }) {
   const isHit = snippet !== null;
-  return html`<li
+  return html`<a
     class=${isHit ? "search-option snippet" : "search-option"}
     id=${id}
     role="option"
@@ -100,11 +101,13 @@ function Option({ each: { session, title, snippet, rank }, id, isChosen, onOpen 
     data-testid=${isHit ? "search-hit" : "search-result"}
     data-session=${session.id}
     data-rank=${rank ?? undefined}
-    onClick=${onOpen}
+    tabindex="-1"
+    href=${sessionHref(session.id, rank)}
+    onClick=${clickedHere(onOpen)}
   >
     <span dir="auto"><${Pieces} pieces=${snippet ?? title} /></span>
     ${!isHit && session.archived && html`<span class="tag">${t("Archived")}</span>`}
-  </li>`;
+  </a>`;
 }
 
 const Pieces = ({ pieces }) => pieces.map(({ text, match }) => (match ? html`<mark>${text}</mark>` : text));

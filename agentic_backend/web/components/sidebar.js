@@ -1,6 +1,7 @@
 /** The list of conversations: new, search, archive, select several; below it who is signed in. */
 
 import { plural, t } from "../i18n.js";
+import { clickedHere, sessionHref } from "../location.js";
 import { Account } from "./account.js";
 import { Brand } from "./brand.js";
 import { html, memo, useCallback, useEffect, useRef, useState } from "./html.js";
@@ -47,9 +48,9 @@ export const Sidebar = memo(({ user, isAdmin, panels, sessions, search, unread, 
       />
     </div>
     <div class="sidebar-head">
-      <button type="button" class="button new-chat" data-testid="new-chat" onClick=${startNew}>
+      <a class="button new-chat" data-testid="new-chat" href=${sessionHref(null)} onClick=${clickedHere(startNew)}>
         <${Icon} name="plus" />${t("New chat")}
-      </button>
+      </a>
     </div>
     <${SearchBox} search=${search} going=${sessions.going} actions=${actions} />
     ${

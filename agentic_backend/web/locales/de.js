@@ -178,6 +178,7 @@ export default {
   Important: "Wichtig",
   Imported: "Importiert",
   "Import…": "Importieren …",
+  "In the list: to the menu of a conversation, and back": "In der Liste: zum Menü einer Unterhaltung und zurück",
   Input: "Eingabe",
   Interrupted: "Unterbrochen",
   "It has become another document, and was closed.": "Es ist ein anderes Dokument geworden und wurde geschlossen.",

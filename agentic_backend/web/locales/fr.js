@@ -178,6 +178,7 @@ export default {
   Important: "Important",
   Imported: "Importée",
   "Import…": "Importer…",
+  "In the list: to the menu of a conversation, and back": "Dans la liste : vers le menu d’une conversation, et retour",
   Input: "Entrée",
   Interrupted: "Interrompu",
   "It has become another document, and was closed.": "Il est devenu un autre document et a été fermé.",

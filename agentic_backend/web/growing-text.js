@@ -33,6 +33,9 @@ const RESTS = 4;
 /** No more characters than this are rendered at once. */
 const MOST_AT_ONCE = 8_000;
 
+/** The buttons of code are there once this is loaded. */
+export { codeClicked } from "./code-blocks.js";
+
 let texts = 0;
 
 export class GrowingText {

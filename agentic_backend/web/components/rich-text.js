@@ -4,13 +4,12 @@
  * shown as it was written.
  */
 
-import { codeClicked } from "../code-blocks.js";
 import { showImage } from "../images.js";
 import { painted } from "../painted.js";
 import { persistently } from "../persistently.js";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
-const loaded = { GrowingText: null, htmlOf: () => null };
+const loaded = { GrowingText: null, codeClicked: null, htmlOf: () => null };
 const load = () => import("../growing-text.js");
 const first = painted.then(load);
 const loading = first.catch(() => persistently(load)).then((renderer) => Object.assign(loaded, renderer));
@@ -45,7 +44,7 @@ function clicked(event) {
   event.preventDefault();
   if (target.matches(".show-image")) showImage(target);
   else if (target.matches(".note-link")) showNote(target);
-  else codeClicked(target);
+  else loaded.codeClicked(target);
 }
 
 function showNote(link) {

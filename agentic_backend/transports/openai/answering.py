@@ -66,6 +66,7 @@ class Answering:
 
     def __init__(self, asked: Asked, output: OutputFormat | None, request_id: str) -> None:
         self._exchange = asked.exchange
+        self._known = {message.rank for message in asked.known}
         self._output = output
         self._request_id = request_id
         self._answer = AnswerText(asked.known)
@@ -82,6 +83,14 @@ class Answering:
     def session_id(self) -> str | None:
         """None if nothing is kept."""
         return self._exchange.session_id
+
+    @property
+    def thought(self) -> str:
+        """The thoughts as they are stored: modules may have changed what was shown while they were written."""
+        final = self._exchange.final
+        messages = self._exchange.messages if final is None else final.messages
+        thoughts = (each for each in messages if each.channel is Channel.THOUGHT and each.rank not in self._known)
+        return "\n\n".join(text_of(each.parts) for each in thoughts)
 
     async def steps(self, feed: Feed) -> AsyncIterator[Sequence[Step]]:
         """The steps that come at once, in lists; the last one of all is an Ended."""

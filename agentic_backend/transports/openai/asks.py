@@ -24,7 +24,7 @@ from agentic_backend.sessions.waiting.approvals import remaining
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.credentials import tokens_of
 from agentic_backend.transports.door_services import DoorServices
-from agentic_backend.transports.openai.answering import Answering, Asked, Ended, NewThought
+from agentic_backend.transports.openai.answering import Answering, Asked, Ended
 from agentic_backend.transports.openai.errors import error_of
 from agentic_backend.transports.openai.output_format import OutputFormat
 from agentic_backend.transports.openai.people import decisions_of, said_in_words, words_of
@@ -90,16 +90,13 @@ class Asks:
                 return EventStream(stream(answering, feed), place.pop_all())
 
             async def answered() -> Response:
-                thought = ""
                 async for steps in answering.steps(feed):
                     for step in steps:
                         match step:
-                            case NewThought(text):
-                                thought += text
                             case Ended(error=ErrorInfo() as error):
                                 return error_of(error, may_repeat=answering.session_id is None)
                             case Ended():
-                                return whole(answering, step, thought)
+                                return whole(answering, step, answering.thought)
                 raise AssertionError("an answer ends")
 
             return WholeAnswer(answered, place.pop_all())

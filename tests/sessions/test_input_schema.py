@@ -125,3 +125,19 @@ def test_long_lists_are_not_looked_through_again_and_again() -> None:
 )
 def test_items_are_told_apart_as_json_schema_does(items: list[Any], are_unique: bool) -> None:
     assert (flaw(items, {"uniqueItems": True}) is None) is are_unique
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        {"enum": [*range(30_000), SECRET]},
+        {"required": [f"k{number}" for number in range(2_000)]},
+        {"patternProperties": {f"k{number}": True for number in range(2_000)}},
+    ],
+)
+def test_neither_are_the_long_lists_of_a_schema(slow: dict[str, Any]) -> None:
+    levels: dict[str, Any] = {f"l{number}": {"allOf": [{"$ref": f"#/$defs/l{number + 1}"}] * 2} for number in range(12)}
+    schema = {"$defs": levels | {"l12": slow}, "$ref": "#/$defs/l0"}
+    found: list[str | None] = []
+    assert takes_at_most(5, lambda: found.append(flaw({"x": SECRET}, schema)))
+    assert found[-1] == ": takes too long to check against its schema"

@@ -1,12 +1,14 @@
 """Checks a person's input, edited arguments or an answer, against the JSON Schema that a graph provides. Pure.
 
-The schema comes from an author or an MCP server, the value from a client: nothing is fetched, no regular expression
-can take long, and only so many steps are made. Parts of a schema that can't be checked here are left to the tool or the
-graph; what takes too many steps is refused.
+The schema comes from an author, an MCP server or a client, the value from a client or a model: nothing is fetched, no
+regular expression can take long, and only so many steps are made, in so much time. Parts of a schema that can't be
+checked here are left to the tool or the graph; what takes too many steps is refused.
 """
 
 import contextlib
 import json
+import math
+import time as clock
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta
@@ -27,7 +29,10 @@ _Check = Callable[..., Iterator[ValidationError] | None]
 _LONGEST_NAME = 100
 # Each is the check of one keyword on one value, of some ten microseconds.
 _MOST_STEPS = 100_000
+# Of the thread: a step of a long list takes longer than others, and a busy machine is no reason to give up.
+_MOST_CPU_S = 2.0
 _steps_left: ContextVar[int] = ContextVar("_steps_left", default=_MOST_STEPS)
+_ends_at: ContextVar[float] = ContextVar("_ends_at", default=math.inf)
 
 
 class TooManySteps(Exception):
@@ -37,7 +42,7 @@ class TooManySteps(Exception):
 def flaw(value: Any, schema: Mapping[str, Any]) -> str | None:
     """The first mismatch: its path and what the schema expects, never the value itself. None if `value` is valid.
 
-    It may take a second; call it in a thread.
+    It may take seconds; call it in a thread.
     """
     try:
         error = mismatch(value, schema, _formats)
@@ -55,6 +60,7 @@ def mismatch(value: Any, schema: Mapping[str, Any], formats: FormatChecker | Non
     Raises TooManySteps, and what jsonschema raises for a schema that can't be followed.
     """
     _steps_left.set(_MOST_STEPS)
+    _ends_at.set(clock.thread_time() + _MOST_CPU_S)
     # The library searches for these patterns itself where it looks for unevaluated properties.
     kind = _WithoutUnevaluated if "patternProperties" in repr(schema) else _Validator
     # An empty registry: the library's default one fetches references.
@@ -136,13 +142,14 @@ def _counted(check: _Check) -> _Check:
 def _take_steps(count: int) -> None:
     """Raises TooManySteps."""
     left = _steps_left.get() - count
-    if left < 0:
+    if left < 0 or clock.thread_time() > _ends_at.get():
         raise TooManySteps
     _steps_left.set(left)
 
 
 def _matches(pattern: str, text: str) -> bool | None:
     """Whether it is found in `text`; None if the engine of linear time does not support it."""
+    _take_steps(1)
     with contextlib.suppress(SchemaError):
         try:
             _expression(pattern).validate_python(text)

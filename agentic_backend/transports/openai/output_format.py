@@ -6,7 +6,6 @@ the client has any of it.
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from agentic_backend.sessions.waiting.input_check import flaw
 
 _ASKED = "Answer with nothing but one JSON object, without any words or marks around it."
 _BY_SCHEMA = " It follows this JSON Schema:\n\n{}"
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
+_FENCE, _LANGUAGE = "```", "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,7 @@ class OutputFormat:
 
     async def checked(self, text: str) -> str:
         """The JSON in an answer. Raises AnswerInvalid if it is none, or another than the schema asks for."""
-        fenced = _FENCE.fullmatch(text)
-        found = text.strip() if fenced is None else fenced[1].strip()
+        found = _unfenced(text.strip())
         problem = await asyncio.to_thread(self._problem, found)
         if problem is not None:
             raise AnswerInvalid(f"The answer is not what the request's format asks for: {problem}")
@@ -42,9 +40,21 @@ class OutputFormat:
 
     def _problem(self, text: str) -> str | None:
         try:
-            value = json.loads(text)
+            value = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):
             return "it is no JSON"
         if not isinstance(value, dict):
             return "it is no JSON object"
         return None if self.schema is None else flaw(value, self.schema)
+
+
+def _unfenced(text: str) -> str:
+    """What is within the fence of Markdown that is all of `text`; `text` if there is none."""
+    first, _, rest = text.partition("\n")
+    is_begun = first.startswith(_FENCE) and first.removeprefix(_FENCE).strip() in ("", _LANGUAGE)
+    return rest.removesuffix(_FENCE).strip() if is_begun and rest.endswith(_FENCE) else text
+
+
+def _refuse(constant: str) -> Any:
+    """NaN and the infinities, which only Python takes for JSON."""
+    raise ValueError(constant)

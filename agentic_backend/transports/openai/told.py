@@ -84,6 +84,8 @@ def told_by(messages: Sequence[Said]) -> Told:
     now = list(takewhile(lambda message: message.role != "assistant", reversed(spoken)))[::-1]
     asked = [message for message in now if message.role == "user"]
     answers = {message.call_id or "": message.text for message in now if message.role == "result"}
+    if not asked and len(answers) < sum(message.role == "result" for message in now):
+        raise BadFrame("messages: the same call is answered twice")
     if answers and asked and now[-1].role == "result":
         raise BadFrame("messages: the user's last message comes before the answers of tools, which are what is asked")
     if asked:

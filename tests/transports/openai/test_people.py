@@ -231,3 +231,13 @@ async def test_a_response_is_gone_on_from_with_the_answers(server: RunningServer
         async with client.responses.stream(model="approving", input=[answer], previous_response_id=asked.id) as stream:
             final = await stream.get_final_response()
     assert sent(notes) == [TO_ANN] and final.output_text == "sent to ann@example.org"
+
+
+async def test_two_answers_to_one_call_are_none(server: RunningServer, notes: Path) -> None:
+    async with client_of(server, "undecided") as client:
+        talk = Conversation(client, "approving", "undecided")
+        await talk.say(ASK)
+        talk.messages[-1]["tool_calls"] *= 2
+        with pytest.raises(openai.BadRequestError):
+            await talk.answer("reject", "approve")
+    assert sent(notes) == []

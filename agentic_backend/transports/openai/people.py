@@ -106,9 +106,16 @@ def _decision(request: HumanRequest, answer: str) -> Decision:
         raise BadFrame(f"messages: the answer to {APPROVAL}: {first_problem(error, 'answer')}") from None
 
 
+def _json(answer: str) -> Any:
+    """Raises ValueError and RecursionError, also for what has halves of characters, which can't be stored."""
+    value = json.loads(answer)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def _object(answer: str) -> dict[str, Any]:
     try:
-        told = json.loads(answer)
+        told = _json(answer)
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict) or told.get("action") not in ("approve", "reject", "edit"):
@@ -123,6 +130,6 @@ def _reply(request: HumanRequest, answer: str) -> Any:
     if schema == "string" or request.choices:
         return answer
     try:
-        return json.loads(answer)
+        return _json(answer)
     except (ValueError, RecursionError):
         return answer

@@ -241,3 +241,14 @@ async def test_two_answers_to_one_call_are_none(server: RunningServer, notes: Pa
         with pytest.raises(openai.BadRequestError):
             await talk.answer("reject", "approve")
     assert sent(notes) == []
+
+
+async def test_an_answer_with_half_a_character_is_refused(server: RunningServer, notes: Path) -> None:
+    async with client_of(server, "half") as client:
+        talk = Conversation(client, "approving", "half")
+        await talk.say(ASK)
+        with pytest.raises(openai.BadRequestError):
+            await talk.answer('{"action": "edit", "args": {"to": "\\ud800"}}')
+        talk.messages.pop()
+        await talk.answer("approve")
+    assert sent(notes) == [TO_ANN]

@@ -12,7 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agentic_backend.auth.user import User
-from agentic_backend.errors import AgenticError, ApprovalNotFound, BadFrame, SessionBusy, SessionNotFound
+from agentic_backend.errors import (
+    AgenticError,
+    ApprovalNotFound,
+    BadFrame,
+    SessionBusy,
+    SessionNotFound,
+    StoreUnavailable,
+)
 from agentic_backend.protocol.events import ErrorInfo, HumanRequests
 from agentic_backend.protocol.frames import LONGEST_ID
 from agentic_backend.protocol.parts import TextPart
@@ -43,6 +50,8 @@ class Place(NamedTuple):
 
     session_id: str | None
     new_session_id: str | None
+    branch_rank: int | None = None
+    """Where a branch of that session begins, in which it is asked; None if it is asked in the session itself."""
 
 
 NOWHERE = Place(None, None)
@@ -70,6 +79,7 @@ class Asks:
         self._sessions = services.sessions.service
         self._orchestrator = services.sessions.orchestrator
         self._attachments = services.sessions.attachments
+        self._branches = services.sessions.branches
 
     async def place_of(self, user: User, conversation: str) -> Place:
         """Where the conversation of this name is. A name of the client's own leads to the same session each time."""
@@ -149,6 +159,25 @@ class Asks:
         return await asyncio.to_thread(file.decoded, self._door.limits.attachment_bytes)
 
     async def _asked_in_session(self, request: Request, user: User, ask: Ask) -> Asked:
+        key = _idempotency_key(request)
+        if key is not None and (asked_before := await self._orchestrator.asked_as(user, key)) is not None:
+            # Before a branch is made and files are kept, which nobody would need.
+            return Asked(await self._orchestrator.view(user, asked_before))
+        session_id = ask.place.session_id
+        if session_id is None or ask.place.branch_rank is None:
+            return await self._asked_in(request, user, ask, session_id, key)
+        branch = await self._branches.fork(user, session_id, ask.place.branch_rank)
+        try:
+            return await self._asked_in(request, user, ask, branch.id, key)
+        except StoreUnavailable:
+            # The exchange may have begun.
+            raise
+        except AgenticError:
+            with suppress(AgenticError):
+                await self._sessions.delete(user, branch.id)
+            raise
+
+    async def _asked_in(self, request: Request, user: User, ask: Ask, session_id: str | None, key: str | None) -> Asked:
         attachments: list[str] = []
         try:
             for file in ask.told.files:
@@ -157,11 +186,11 @@ class Asks:
                     attachments.append((await self._attachments.add_bytes(user, name, content)).id)
             turn = Turn(
                 parts=[TextPart(text=_words(ask.told.text, ask.told.files))],
-                session_id=ask.place.session_id,
+                session_id=session_id,
                 new_session_id=ask.place.new_session_id,
                 agent_id=ask.agent_id,
                 attachments=attachments,
-                client_exchange_id=_idempotency_key(request),
+                client_exchange_id=key,
                 instructions=_instructions(ask),
             )
             return await self._ask(request, user, turn)
@@ -173,7 +202,7 @@ class Asks:
             raise
 
     async def _decided(self, request: Request, user: User, ask: Ask) -> Asked:
-        waiting = None if ask.place.session_id is None else await self._waiting_in(user, ask.place.session_id)
+        waiting = await self._waiting_in(user, ask.place)
         if waiting is None:
             raise ApprovalNotFound
         exchange, asked = waiting
@@ -181,7 +210,7 @@ class Asks:
 
     async def _decided_in_words(self, request: Request, user: User, ask: Ask) -> Asked | None:
         """Take the user's message as the answer to what was asked, if the client shows that just before it."""
-        if ask.place.session_id is None or (waiting := await self._waiting_in(user, ask.place.session_id)) is None:
+        if (waiting := await self._waiting_in(user, ask.place)) is None:
             return None
         exchange, asked = waiting
         answers = said_in_words(exchange.exchange_id, asked, ask.told.text)
@@ -201,9 +230,11 @@ class Asks:
         )
         return Asked(decided, after_seq, known)
 
-    async def _waiting_in(self, user: User, session_id: str) -> tuple[ExchangeLog, HumanRequests] | None:
-        """The session's exchange that waits for a person, and what it asks."""
-        _, running = await self._orchestrator.running_in(user, session_id)
+    async def _waiting_in(self, user: User, place: Place) -> tuple[ExchangeLog, HumanRequests] | None:
+        """The exchange that waits for a person there, and what it asks; none in a branch that is to be made."""
+        if place.session_id is None or place.branch_rank is not None:
+            return None
+        _, running = await self._orchestrator.running_in(user, place.session_id)
         if running is None:
             return None
         record = await self._sessions.exchange(user, running.exchange_id)

@@ -101,7 +101,7 @@ class ResponsesApi:
         return Place(None, uuid4().hex) if body.store and not told.past else NOWHERE
 
     async def _after(self, user: User, exchange_id: str) -> Place:
-        """The exchange's session or, where that has gone on since, a branch of it."""
+        """In the exchange's session or, where that has gone on since, in a branch of it."""
         record = await self._sessions.exchange(user, exchange_id)
         if not record.status.ended:
             return Place(record.session_id, None)
@@ -110,7 +110,7 @@ class ResponsesApi:
         next_rank = session.next_rank if log.final is None else log.final.messages[-1].rank + 1
         if next_rank == session.next_rank:
             return Place(session.id, None)
-        return Place((await self._door.sessions.branches.fork(user, session.id, next_rank)).id, None)
+        return Place(session.id, None, branch_rank=next_rank)
 
 
 def _exchange_id(response_id: str) -> str:

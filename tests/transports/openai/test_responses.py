@@ -137,3 +137,22 @@ async def test_what_is_refused_names_its_parameter(server: RunningServer, change
         with pytest.raises(openai.BadRequestError) as refused:
             await client.responses.create(**{"model": "echo", "input": "hello", **change})
     assert refused.value.param == param
+
+
+LATE: list[Any] = [{"type": "function_call_output", "call_id": "call_1", "output": "approve"}]
+
+
+@pytest.mark.parametrize("change", [{"model": "nobody"}, {"input": LATE}])
+async def test_a_refused_response_leaves_no_branch(server: RunningServer, change: dict[str, Any]) -> None:
+    user = f"branches-{next(iter(change))}"
+    async with client_of(server, user) as client, rest(server, f"dev:{user}") as http:
+        first = await client.responses.create(model="echo", input="one")
+        await client.responses.create(model="echo", input="two", previous_response_id=first.id)
+        again: dict[str, Any] = {"model": "echo", "input": "three", "previous_response_id": first.id}
+        with pytest.raises(openai.APIStatusError):
+            await client.responses.create(**{**again, **change})
+        assert len((await http.get("/sessions")).json()["sessions"]) == 1
+        named = {"extra_headers": {"Idempotency-Key": "third"}}
+        third, same = [await client.responses.create(**again, **named) for _ in range(2)]
+        assert third.id == same.id
+        assert len((await http.get("/sessions")).json()["sessions"]) == 2

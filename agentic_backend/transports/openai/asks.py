@@ -129,7 +129,13 @@ class Asks:
         request_id = current_origin().request_id
         return Asked(await self._orchestrator.ask(user, turn, tokens_of(request, user), request_id))
 
+    def _check_number(self, files: int) -> None:
+        """Raise BadFrame for more files than an ask may have, before one is looked at."""
+        if files > self._door.limits.attachments_per_ask:
+            raise BadFrame(f"messages: more files than the limit of {self._door.limits.attachments_per_ask}")
+
     async def _query(self, user: User, ask: Ask) -> Turn:
+        self._check_number(sum(len(each.files) for each in (*ask.told.past, *ask.told.asked)))
         past = [
             PastMessage(
                 "user" if each.role == "user" else "assistant",
@@ -178,6 +184,7 @@ class Asks:
             raise
 
     async def _asked_in(self, request: Request, user: User, ask: Ask, session_id: str | None, key: str | None) -> Asked:
+        self._check_number(len(ask.told.files))
         attachments: list[str] = []
         try:
             for file in ask.told.files:

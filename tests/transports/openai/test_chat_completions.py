@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -18,6 +20,7 @@ from support.running_server import RunningServer
 from transports.openai.conftest import client_of
 
 from agentic_backend.transports import whole_answer
+from agentic_backend.transports.openai.told import EncodedFile
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -120,6 +123,29 @@ async def test_an_ask_that_is_sent_again_begins_nothing(server: RunningServer) -
         first, second = [await told(client, "echo", user("hello"), **named) for _ in range(2)]
         [session] = (await http.get("/sessions")).json()["sessions"]
         assert first == second == "echo: hello" and session["message_count"] == 2
+
+
+@pytest.mark.parametrize("conversation", [None, "files"])
+async def test_no_file_of_too_many_is_looked_at(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, conversation: str | None
+) -> None:
+    looked_at: list[str] = []
+    monkeypatch.setattr(EncodedFile, "decoded", lambda file, most: looked_at.append(file.data))
+    options = {} if conversation is None else {"metadata": {"conversation_id": conversation}}
+    async with client_of(server, "many-files") as client:
+        with pytest.raises(openai.BadRequestError):
+            await told(client, "echo", user([FILE] * 11), **options)
+    assert looked_at == []
+
+
+async def test_the_files_of_an_ask_that_is_sent_again_are_not_kept_twice(server: RunningServer) -> None:
+    async with client_of(server, "files-again") as client:
+        named = {"metadata": {"conversation_id": "one"}, "extra_headers": {"Idempotency-Key": "with a file"}}
+        for _ in range(2):
+            await told(client, "echo", user([{"type": "text", "text": "Look"}, FILE]), **named)
+    with closing(sqlite3.connect(server.data / "chat.sqlite3")) as database:
+        kept = database.execute("SELECT count(*) FROM attachments WHERE user_id = 'files-again'").fetchone()
+    assert kept == (1,)
 
 
 async def test_an_answer_follows_the_format_that_is_asked_for(server: RunningServer) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from agentic_backend.errors import BadFrame
@@ -38,6 +38,9 @@ class InputContent(OpenBody):
 Pieces = Annotated[list[InputContent], BeforeValidator(pieces, json_schema_input_type=str | AtLeastOne[InputContent])]
 
 
+_ANSWER = "function_call_output"
+
+
 class InputItem(OpenBody):
     """A message, or with `function_call_output` a person's answer; items of other types say nothing here."""
 
@@ -47,9 +50,16 @@ class InputItem(OpenBody):
     call_id: str | None = None
     output: Pieces = Field(default_factory=list, repr=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _passed_over(cls, raw: Any) -> Any:
+        """Of an item that says nothing here only its type: its other fields have forms of their own."""
+        kind = raw.get("type") if isinstance(raw, dict) else None
+        return raw if kind in (None, "message", _ANSWER) else {"type": kind}
+
     def said(self, place: str) -> Said | None:
         """Raises BadFrame, which names `place`."""
-        if self.type == "function_call_output":
+        if self.type == _ANSWER:
             text, _ = _content(self.output, f"{place}.output")
             return said_of("tool", text, call_id=self.call_id)
         if self.type != "message":

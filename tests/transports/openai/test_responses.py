@@ -156,3 +156,15 @@ async def test_a_refused_response_leaves_no_branch(server: RunningServer, change
         third, same = [await client.responses.create(**again, **named) for _ in range(2)]
         assert third.id == same.id
         assert len((await http.get("/sessions")).json()["sessions"]) == 2
+
+
+async def test_items_of_other_servers_are_passed_over(server: RunningServer) -> None:
+    others: list[Any] = [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "content": [], "role": "thinker"},
+        {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
+        {"type": "mcp_call", "id": "mcp_1", "name": "find", "output": 7},
+    ]
+    async with client_of(server, "others") as client:
+        input_ = [{"role": "user", "content": "one"}, *others, {"role": "user", "content": "two"}]
+        response = await client.responses.create(model="echo", input=input_)
+    assert response.output_text.startswith("echo: one\n\ntwo")

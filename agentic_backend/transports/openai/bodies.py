@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from agentic_backend.errors import BadFrame
+from agentic_backend.exact_json import depth_of
 from agentic_backend.protocol.frames import Frame
 from agentic_backend.transports.openai.told import EncodedFile
 
@@ -15,6 +16,8 @@ class OpenBody(Frame):
     model_config = ConfigDict(extra="ignore")
 
 
+_DEEPEST = 100
+
 FormatType = Literal["text", "json_object", "json_schema"]
 
 
@@ -24,6 +27,14 @@ class JsonSchemaFormat(OpenBody):
     name: str = Field(default="answer", max_length=64)
     description: str | None = None
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema", repr=False)
+
+    @field_validator("json_schema")
+    @classmethod
+    def _not_too_deep(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+        # It is written again: to the model, and into a response.
+        if depth_of(schema) > _DEEPEST:
+            raise ValueError(f"nested more than {_DEEPEST} levels deep")
+        return schema
 
 
 class FunctionChoice(OpenBody):

@@ -121,11 +121,16 @@ async def test_a_cancelled_response_is_incomplete(server: RunningServer) -> None
         assert answer.incomplete_details is not None
 
 
+def deep(levels: int) -> dict[str, Any]:
+    return {"items": deep(levels - 1)} if levels else {}
+
+
 REFUSED = [
     ({"background": True}, "background"),
     ({"tool_choice": {"type": "function", "name": "mine"}}, "tool_choice"),
     ({"conversation": "a", "previous_response_id": "resp_b"}, "conversation"),
     ({"input": []}, "input"),
+    ({"text": {"format": {"type": "json_schema", "name": "deep", "schema": deep(150)}}}, "text.format.schema"),
     ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input.0.content.0"),
     ({"input": [{"role": "nobody", "content": "x"}]}, "input.0.role"),
 ]

@@ -38,6 +38,11 @@ class WholeAnswer(Response):
                 await asyncio.wait({answering, leaving})
         if not answering.cancelled():
             await answering.result()(scope, receive, send)
+            return
+        # uvicorn answers with an error where nothing is sent, unless it has seen the disconnect.
+        scope["state"]["abort"]()
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 async def _left(receive: Receive, has_ended: Callable[[], bool]) -> None:

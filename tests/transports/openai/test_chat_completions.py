@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import httpx
@@ -258,6 +258,22 @@ async def test_a_client_that_leaves_a_whole_answer_stops_it(
                 await asyncio.sleep(0.05)
         [_, *_, last] = await messages_of(http, session_id)
     assert last["metadata"]["finish_reason"] == "cancelled"
+
+
+async def test_who_only_ended_its_side_gets_nothing_if_that_takes_too_long(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole_answer, "LISTENS_S", 0.1)
+    body = json.dumps({"model": "assistant", "messages": [user("hang after 5 tokens")]}).encode()
+    host, port = server.address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    headers = f"Host: {host}:{port}\r\nAuthorization: Bearer dev:half\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write(f"POST /v1/chat/completions HTTP/1.1\r\n{headers}".encode() + body)
+    writer.write_eof()
+    async with asyncio.timeout(PATIENCE_S):
+        with suppress(ConnectionResetError):
+            assert b" 500 " not in await reader.read()
+    writer.close()
 
 
 async def running(http: httpx.AsyncClient) -> str:

@@ -1,5 +1,6 @@
 """RestCalls: authenticates each REST call, bounds the calls of a user, and drops clients that read too slowly."""
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, nullcontext
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 _WAIT_S = 5.0
 # The size of a slice of a response; the next slice waits until the client has read this one.
 _SLICE = 65_536
+# The size of a body from which on it is read in a thread: tens of thousands of small objects take half a second.
+_LARGE = 262_144
 
 
 class OperationCall:
@@ -70,7 +73,10 @@ class OperationCall:
 
     async def _answered(self, request: Request, user: User | None, data: bytes, upload: Upload | None) -> Response:
         with self._counted():
-            given = self._input(request, user, data)
+            if len(data) > _LARGE:
+                given = await asyncio.to_thread(self._input, request, user, data)
+            else:
+                given = self._input(request, user, data)
         if upload is not None:
             given["upload"] = upload
         if self._operation.is_generated and request.method == "HEAD":

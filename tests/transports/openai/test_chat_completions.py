@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import sqlite3
+import threading
 from contextlib import closing, suppress
 from typing import Any
 
@@ -21,6 +22,8 @@ from transports.openai.conftest import client_of
 
 from agentic_backend.transports import whole_answer
 from agentic_backend.transports.openai.told import EncodedFile
+from agentic_backend.transports.rest import rest_calls
+from agentic_backend.transports.rest.rest_input import body_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -123,6 +126,21 @@ async def test_an_ask_that_is_sent_again_begins_nothing(server: RunningServer) -
         first, second = [await told(client, "echo", user("hello"), **named) for _ in range(2)]
         [session] = (await http.get("/sessions")).json()["sessions"]
         assert first == second == "echo: hello" and session["message_count"] == 2
+
+
+async def test_a_large_body_is_read_beside_the_other_clients(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in: list[int] = []
+
+    def noted(data: bytes, model: Any) -> Any:
+        read_in.append(threading.get_ident())
+        return body_in(data, model)
+
+    monkeypatch.setattr(rest_calls, "body_in", noted)
+    async with client_of(server, "large") as client:
+        await told(client, "echo", user("x" * 300_000), {"role": "assistant", "content": "a"}, user("hello"))
+    assert len(read_in) == 1 and threading.get_ident() not in read_in
 
 
 @pytest.mark.parametrize("conversation", [None, "files"])

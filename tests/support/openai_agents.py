@@ -1,11 +1,13 @@
 """Agents for clients of OpenAI's forms."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import MessagesState
+from langgraph.types import interrupt
 
 from agentic_backend.offline.model import OfflineChatModel
 from support.recorded_agents import one_node
@@ -34,3 +36,12 @@ async def _thought(state: MessagesState) -> dict[str, Any]:
 
 
 thinking = one_node(_thought)
+
+
+def _paid(state: MessagesState) -> dict[str, Any]:
+    pay = {"type": "tool_approval", "name": "pay", "args": {"amount": 5}}
+    return {"messages": [AIMessage(json.dumps([interrupt(pay), interrupt(pay)]))]}
+
+
+paying = one_node(_paid)
+"""Asks twice for the same."""

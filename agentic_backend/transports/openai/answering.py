@@ -155,7 +155,7 @@ class Answering:
 
 def waiting(exchange_id: str, asked: HumanRequests) -> Ended:
     """The answer of an exchange that waits for a person."""
-    return Ended(text=words_of(asked), finish="tool_calls", calls=calls_of(exchange_id, asked))
+    return Ended(text=words_of(exchange_id, asked), finish="tool_calls", calls=calls_of(exchange_id, asked))
 
 
 def ended_by(final: Final, request_id: str) -> Ended:

@@ -221,7 +221,7 @@ class Asks:
             return None
         exchange, asked = waiting
         answers = said_in_words(exchange.exchange_id, asked, ask.told.text)
-        if answers is None or not ask.told.last_answer.endswith(words_of(asked)):
+        if answers is None or not ask.told.last_answer.endswith(words_of(exchange.exchange_id, asked)):
             raise SessionBusy("The conversation waits for a person's answer to what was asked last.")
         told = Told(ask.told.instructions, ask.told.past, (), answers)
         return await self._decide(request, user, exchange, asked, told)

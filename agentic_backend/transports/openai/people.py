@@ -16,6 +16,8 @@ from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.protocol.frames import Decision, HumanDecisions, first_problem
 
 APPROVAL, QUESTION = "request_approval", "ask_person"
+_MARK = 8
+"""The digits of a mark."""
 _ACTIONS: Mapping[str, Literal["approve", "reject"]] = {"approve": "approve", "reject": "reject"}
 
 
@@ -33,8 +35,11 @@ def calls_of(exchange_id: str, asked: HumanRequests) -> list[PersonCall]:
     return [_call(exchange_id, request) for request in asked.requests]
 
 
-def words_of(asked: HumanRequests) -> str:
-    """The same in words, for people whose client knows no such calls."""
+def words_of(exchange_id: str, asked: HumanRequests) -> str:
+    """The same in words, for people whose client knows no such calls.
+
+    They end with a mark of what is asked: the same may be asked again, of which the earlier answer says nothing.
+    """
     lines = [asked.title] if asked.title else []
     for request in asked.requests:
         if request.name is not None and request.call_id is not None:
@@ -44,6 +49,8 @@ def words_of(asked: HumanRequests) -> str:
         else:
             lines.append(request.question or json.dumps(request.value, ensure_ascii=False))
             lines += [f"- {choice.id}: {choice.label}" for choice in request.choices or ()]
+    marks = (call.id.removeprefix("call_")[:_MARK] for call in calls_of(exchange_id, asked))
+    lines.append(f"(Request {', '.join(marks)})")
     return "\n\n".join(lines)
 
 

@@ -16,6 +16,7 @@ AGENTS: list[dict[str, Any]] = [
     *test_agents.ENTRIES,
     *approval_agents.ENTRIES,
     {"id": "saying", "class_path": "support.openai_agents:saying"},
+    {"id": "paying", "class_path": "support.openai_agents:paying"},
     *({"id": name, "class_path": f"{asking_agents.__name__}:{name}"} for name in _NAMES),
     seeing_agent.ENTRY,
 ]

@@ -252,3 +252,17 @@ async def test_an_answer_with_half_a_character_is_refused(server: RunningServer,
         talk.messages.pop()
         await talk.answer("approve")
     assert sent(notes) == [TO_ANN]
+
+
+async def test_words_that_are_sent_again_do_not_decide_on_what_is_asked_next(server: RunningServer) -> None:
+    """A client whose connection broke sends the same again."""
+    async with client_of(server, "words-again") as client:
+        talk = Conversation(client, "paying", "words-again")
+        asked = await talk.say("pay twice")
+        talk.messages[-1] = {"role": "assistant", "content": asked.content}
+        sent_again = list(talk.messages)
+        assert (await talk.say("approve")).tool_calls
+        talk.messages = sent_again
+        with pytest.raises(openai.ConflictError) as refused:
+            await talk.say("approve")
+    assert refused.value.code == "session_busy"

@@ -229,7 +229,7 @@ class Asks:
     async def _decide(
         self, request: Request, user: User, exchange: ExchangeLog, asked: HumanRequests, told: Told
     ) -> Asked:
-        decisions = decisions_of(exchange.exchange_id, asked, told.answers)
+        decisions = await asyncio.to_thread(decisions_of, exchange.exchange_id, asked, told.answers)
         # As it stands before, so that the client is shown no more than follows.
         after_seq, known = exchange.last_seq, exchange.messages
         decided = await self._orchestrator.human_resume(

@@ -4,7 +4,7 @@ A call's id names what was asked, with the hash of the arguments that were shown
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from agentic_backend.errors import ApprovalNotFound, BadFrame
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.protocol.frames import Decision, HumanDecisions, first_problem
+from agentic_backend.sessions.waiting.input_check import flaw
 
 APPROVAL, QUESTION = "request_approval", "ask_person"
 _MARK = 8
@@ -55,7 +56,7 @@ def words_of(exchange_id: str, asked: HumanRequests) -> str:
 
 
 def decisions_of(exchange_id: str, asked: HumanRequests, answers: Mapping[str, str]) -> HumanDecisions:
-    """What a person has answered, by the ids of the calls.
+    """What a person has answered, by the ids of the calls; call it in a thread.
 
     Raises ApprovalNotFound if one of these is not asked any more, and BadFrame if an answer is none.
     """
@@ -132,9 +133,9 @@ def _object(answer: str) -> dict[str, Any]:
 
 
 def _reply(request: HumanRequest, answer: str) -> Any:
-    """The answer as its schema has it: a text, unless that is no text."""
-    schema: Sequence[str] | str = (request.response_schema or {}).get("type", "string")
-    if schema == "string" or request.choices:
+    """The answer as its schema has it: a text, unless that is no text, or names no type and takes none such."""
+    schema = request.response_schema or {"type": "string"}
+    if request.choices or schema.get("type") == "string" or ("type" not in schema and flaw(answer, schema) is None):
         return answer
     try:
         return _json(answer)

@@ -11,7 +11,7 @@ from support import approval_agents, asking_agents, seeing_agent, test_agents
 from support.chat_client import PATIENCE_S
 from support.running_server import RunningServer, running_server
 
-_NAMES = ("booking", "name", "size")
+_NAMES = ("booking", "colour", "name", "size")
 AGENTS: list[dict[str, Any]] = [
     *test_agents.ENTRIES,
     *approval_agents.ENTRIES,

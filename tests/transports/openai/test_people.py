@@ -165,6 +165,7 @@ async def test_words_decide_where_a_client_knows_no_calls(server: RunningServer,
         ("inquiring", {"question": "What is your name?"}, "Ann", "Hello Ann."),
         ("name", None, "42", 'You said "42"'),
         ("size", None, "l", 'You said "l"'),
+        ("colour", None, "3", "You said 3"),
     ],
 )
 async def test_a_question_is_a_call_that_the_client_answers(

@@ -17,6 +17,12 @@ from support.services import require
 
 _LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 _START_S = 60
+# From one frame to the next; what follows an answer, or is shown in steps, moves what is below.
+_STANDS_STILL = """await new Promise((tell) => {
+  const top = () => document.querySelector(`%s`)?.getBoundingClientRect().top;
+  const before = top();
+  requestAnimationFrame(() => requestAnimationFrame(() => tell(before !== undefined && top() === before)));
+})"""
 _EACH_S = 0.1
 
 
@@ -43,7 +49,8 @@ class FirefoxTab:
         await self._call("browsingContext.reload", context=self._context, wait="interactive")
 
     async def click(self, selector: str) -> None:
-        """With the mouse, as a person does."""
+        """With the mouse, as a person does, who clicks nothing that moves."""
+        await self.until(_STANDS_STILL % selector)
         found = await self._call(
             "browsingContext.locateNodes", context=self._context, locator={"type": "css", "value": selector}
         )
@@ -71,7 +78,7 @@ class FirefoxTab:
     async def until(self, condition: str) -> None:
         """Wait until the JavaScript expression holds."""
         async with asyncio.timeout(PATIENCE_S):
-            while not await self.evaluate(f"Boolean({condition})"):
+            while not await self.evaluate(f"(async () => Boolean({condition}))()"):
                 await asyncio.sleep(_EACH_S)
 
     async def listen(self) -> None:

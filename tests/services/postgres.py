@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import time
@@ -18,7 +19,7 @@ class Postgres:
     """A server on a loopback port, with the same port at each start, and its data in `directory`."""
 
     def __init__(self, directory: Path) -> None:
-        """`directory` is empty, and may be reached by any user of the machine, as it becomes nobody's for root.
+        """`directory` is empty, and stands where any user of the machine may look: where root tests, nobody runs it.
 
         Skips or fails the test if the package is missing (see `require`).
         """
@@ -29,14 +30,22 @@ class Postgres:
             origin is not None,
             "`pgserver` is not installed, which there is for Python 3.11 and 3.12 on x86",
         )
-        self._programs = Path(origin or "").parent / "pginstall" / "bin"
-        self._directory = directory
+        installed = Path(origin or "").parent
+        self._directory = directory / "data"
+        self._directory.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         # It does not run as root.
         self._user = pwd.getpwnam("nobody") if os.getuid() == 0 else None
         if self._user is not None:
+            # What is installed may lie where only root may look.
+            for beside in installed.parent.glob("pgserver*"):
+                if beside.suffix != ".dist-info":
+                    shutil.copytree(beside, directory / beside.name)
+            installed = directory / installed.name
+            directory.chmod(0o755)
             os.chown(self._directory, self._user.pw_uid, self._user.pw_gid)
+        self._programs = installed / "pginstall" / "bin"
 
     def url(self, driver: str = "postgresql") -> str:
         """Of a database, for a user who needs no password."""

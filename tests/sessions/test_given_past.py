@@ -1,5 +1,6 @@
 """A query with the conversation before it, and with what the client's program asks of the agent."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import MessagesState
 from support.hostile_modules import entry, specs
 from support.recorded_agents import one_node
-from support.sessions import Sessions, open_sessions
+from support.sessions import USER, Sessions, open_sessions
 
 from agentic_backend.agents.agent_flow import CompiledGraph
 from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.errors import MessageTooLarge
+from agentic_backend.sessions.asking.attached import GivenFile
 from agentic_backend.sessions.asking.turn import PastMessage
+from agentic_backend.stores.records import AttachmentRecord
 
 PAST = [PastMessage("user", "I am Ann, secret"), PastMessage("assistant", "Hello Ann"), PastMessage("user", "again")]
 
@@ -75,3 +78,20 @@ async def test_long_instructions_are_refused(tmp_path: Path) -> None:
     async with open_sessions(tmp_path, {"hearing": hearing_graph()}, limits=limits) as sessions:
         with pytest.raises(MessageTooLarge, match=r"^instructions: "):
             await sessions.ask("hello", mode="query", instructions="a" * 1_025)
+
+
+def plan() -> GivenFile:
+    at = datetime(2026, 12, 1, tzinfo=UTC)
+    named = {"id": "f" * 32, "user_id": USER.id, "name": "plan.txt", "mime": "text/plain", "sha256": "0" * 64}
+    record = AttachmentRecord(**named, size=14, room=14, created_at=at, text="a secret plan")
+    return GivenFile(record, b"a secret plan")
+
+
+@pytest.mark.parametrize("does", ["redact", "for_model"])
+async def test_modules_look_at_files_of_the_past_and_models_are_given_each_text_once(tmp_path: Path, does: str) -> None:
+    modules = specs(tmp_path, entry(settings={"before": does}))
+    past = [PastMessage("user", "the secret", [plan()]), PastMessage("assistant", "Thanks")]
+    async with open_sessions(tmp_path, {"hearing": hearing_graph()}, modules=modules) as sessions:
+        told = await heard(sessions, "And?", mode="query", history=past)
+    hidden = {"redact": "***", "for_model": "<WORD>"}[does]
+    assert told.count(f"the {hidden}") == 1 and told.count(f"a {hidden} plan") == 1 and "secret" not in told

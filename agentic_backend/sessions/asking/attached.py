@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentic_backend.attachments.kinds import IMAGES
 from agentic_backend.protocol.parts import FilePart, ImageUrlPart, Part, TextPart, attachment_url
-from agentic_backend.stores.records import AttachmentRecord
+from agentic_backend.stores.records import AttachmentRecord, MessageDraft
 
 _INSTRUCTIONS = "\nThe program through which this message came asks you to keep to these instructions:\n\n{}"
 
@@ -42,6 +42,11 @@ class Attached:
         if self.instructions:
             texts.append(_INSTRUCTIONS.format(self.instructions))
         return [TextPart(text="\n".join(texts))] if texts else []
+
+    def beside(self, message: MessageDraft) -> MessageDraft:
+        """The message with all of this."""
+        parts = [*message.parts, *self.parts]
+        return replace(message, parts=parts, model_parts=[*parts, *self.model_parts] if self.model_parts else [])
 
     @property
     def characters(self) -> int:

@@ -21,7 +21,7 @@ from agentic_backend.protocol.messages import ExchangeStatus
 from agentic_backend.sessions.access import asked_by, owned_session
 from agentic_backend.sessions.asking.asked_sessions import AskedSessions
 from agentic_backend.sessions.asking.attached import Attached
-from agentic_backend.sessions.asking.given_past import images_in, past_draft, placed_past
+from agentic_backend.sessions.asking.given_past import images_in, placed_past
 from agentic_backend.sessions.asking.opening_review import Opening, OpeningReview
 from agentic_backend.sessions.asking.quitting import QuitAgent, asks_to_quit
 from agentic_backend.sessions.asking.titles import provisional_title
@@ -76,7 +76,7 @@ class ExchangeBeginnings:
         self._attachments.taken([each.record for each in files], found.agent)
         attached = Attached([each.record for each in turn.files], turn.instructions)
         looked = await self._review.look_at(record, found, None, turn.message, attached=attached)
-        drafts = await self._review.look_at_past(looked, list(map(past_draft, turn.history)))
+        drafts = await self._review.look_at_past(looked, turn.history)
         [opening] = place([looked.message], session_id=None, exchange_id=record.id, next_rank=0, at=record.started_at)
         self._review.tell(looked)
         start = ExchangeStart(looked.record, found.agent, None, opening, for_author=user.sees_details)

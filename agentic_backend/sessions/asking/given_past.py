@@ -9,20 +9,14 @@ from agentic_backend.agents.runtime_context import AttachedImage
 from agentic_backend.attachments.kinds import IMAGES
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.asking.attached import Attached, GivenFile
+from agentic_backend.sessions.asking.attached import GivenFile
 from agentic_backend.sessions.asking.turn import PastMessage
 from agentic_backend.stores.records import MessageDraft, MessageRecord, place
 
 
 def past_draft(message: PastMessage) -> MessageDraft:
-    attached = Attached([each.record for each in message.files])
-    parts = [TextPart(text=message.text), *attached.parts]
-    return MessageDraft(
-        role=Role(message.role),
-        channel=Channel.FINAL,
-        parts=parts,
-        model_parts=[*parts, *attached.model_parts] if attached.model_parts else [],
-    )
+    """Its words, without its files."""
+    return MessageDraft(role=Role(message.role), channel=Channel.FINAL, parts=[TextPart(text=message.text)])
 
 
 def placed_past(past: Sequence[MessageDraft], exchange_id: str, at: datetime) -> list[MessageRecord]:

@@ -36,13 +36,18 @@ class WholeAnswer(Response):
                 if not answering.done():
                     answering.cancel()
                 await asyncio.wait({answering, leaving})
-        if not answering.cancelled():
-            await answering.result()(scope, receive, send)
-            return
-        # uvicorn answers with an error where nothing is sent, unless it has seen the disconnect.
-        scope["state"]["abort"]()
-        while (await receive())["type"] != "http.disconnect":
-            pass
+            if not answering.cancelled():
+                await answering.result()(scope, receive, send)
+                return
+        await drop_client(scope, receive)
+
+
+async def drop_client(scope: Scope, receive: Receive) -> None:
+    """Drop the client of an answer that is not whole. Returns after the disconnect."""
+    scope["state"]["abort"]()
+    # uvicorn treats an incomplete response as an error, unless it has seen the disconnect.
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _left(receive: Receive, has_ended: Callable[[], bool]) -> None:

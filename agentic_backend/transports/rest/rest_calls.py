@@ -31,7 +31,7 @@ from agentic_backend.transports.rest.rest_input import body_data, body_in
 from agentic_backend.transports.rest.traced_endpoint import TracedEndpoint
 from agentic_backend.transports.rest.upload import Upload, read_upload
 from agentic_backend.transports.sse import EventStream
-from agentic_backend.transports.whole_answer import WholeAnswer
+from agentic_backend.transports.whole_answer import WholeAnswer, drop_client
 
 log = logging.getLogger(__name__)
 
@@ -245,15 +245,7 @@ async def _answer(response: Response, timeout_s: float, scope: Scope, receive: R
         log.warning("response incomplete", extra={"path": scope["path"], "code": error.code})
     else:
         return
-    await _drop_client(scope, receive)
-
-
-async def _drop_client(scope: Scope, receive: Receive) -> None:
-    """Drop the client of an incomplete response. Returns after the disconnect."""
-    scope["state"]["abort"]()
-    # uvicorn treats an incomplete response as an error, unless it has seen the disconnect.
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await drop_client(scope, receive)
 
 
 class _TooSlow(Exception):

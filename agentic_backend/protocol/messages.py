@@ -64,6 +64,10 @@ class ExchangeStatus(StrEnum):
     def ended(self) -> bool:
         return self not in (ExchangeStatus.RUNNING, ExchangeStatus.AWAITING_HUMAN)
 
+    @property
+    def failed(self) -> bool:
+        return self in (ExchangeStatus.ERROR, ExchangeStatus.INTERRUPTED)
+
 
 def utc_now() -> datetime:
     return datetime.now(UTC)

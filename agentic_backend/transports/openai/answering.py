@@ -29,7 +29,6 @@ class Asked:
     known: Sequence[ChatMessage] = ()
 
 
-_FAILED = (ExchangeStatus.ERROR, ExchangeStatus.INTERRUPTED)
 _NO_USAGE = TokenUsage()
 
 Finish = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -160,7 +159,7 @@ def waiting(exchange_id: str, asked: HumanRequests) -> Ended:
 
 def ended_by(final: Final, request_id: str) -> Ended:
     """The answer of an exchange that has ended."""
-    if final.status in _FAILED:
+    if final.status.failed:
         return Ended(error=final.error or ErrorInfo.of(Internal(), request_id), usage=final.usage)
     answer = answer_in(final.messages)
     text = text_of(answer.parts) if answer is not None else ""

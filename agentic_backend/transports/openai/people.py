@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,7 +19,7 @@ from agentic_backend.sessions.waiting.input_check import flaw
 APPROVAL, QUESTION = "request_approval", "ask_person"
 _MARK = 8
 """The digits of a mark."""
-_ACTIONS: Mapping[str, Literal["approve", "reject"]] = {"approve": "approve", "reject": "reject"}
+_IN_A_WORD = ("approve", "reject")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def words_of(exchange_id: str, asked: HumanRequests) -> str:
     for request in asked.requests:
         if request.name is not None and request.call_id is not None:
             shown = json.dumps(request.args, ensure_ascii=False, indent=2)
-            allowed = " or ".join(f'"{action}"' for action in request.allowed if action in _ACTIONS)
+            allowed = " or ".join(f'"{action}"' for action in request.allowed if action in _IN_A_WORD)
             lines.append(f"May `{request.name}` be called with this?\n\n```json\n{shown}\n```\n\nAnswer {allowed}.")
         else:
             lines.append(request.question or json.dumps(request.value, ensure_ascii=False))
@@ -80,7 +80,7 @@ def said_in_words(exchange_id: str, asked: HumanRequests, text: str) -> Mapping[
         return None
     [request] = asked.requests
     word = text.strip().strip('."').lower()
-    if request.call_id is not None and word not in _ACTIONS:
+    if request.call_id is not None and word not in _IN_A_WORD:
         return None
     return {_call(exchange_id, request).id: word if request.call_id is not None else text}
 
@@ -106,7 +106,7 @@ def _call(exchange_id: str, request: HumanRequest) -> PersonCall:
 
 def _decision(request: HumanRequest, answer: str) -> Decision:
     action: Any = answer.strip().lower()
-    told: dict[str, Any] = {"action": action} if action in _ACTIONS else _object(answer)
+    told: dict[str, Any] = {"action": action} if action in _IN_A_WORD else _object(answer)
     shown = {"call_id": request.call_id, "args_sha256": request.args_sha256}
     try:
         return Decision.model_validate({**shown, **{key: told.get(key) for key in ("action", "message", "args")}})
@@ -126,7 +126,7 @@ def _object(answer: str) -> dict[str, Any]:
         told = _json(answer)
     except (ValueError, RecursionError):
         told = None
-    if not isinstance(told, dict) or told.get("action") not in ("approve", "reject", "edit"):
+    if not isinstance(told, dict) or told.get("action") not in (*_IN_A_WORD, "edit"):
         expected = 'expected "approve", "reject", or an object with an `action` and what goes with it'
         raise BadFrame(f"messages: the answer to {APPROVAL}: {expected}")
     return told

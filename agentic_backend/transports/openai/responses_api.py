@@ -85,7 +85,7 @@ class ResponsesApi:
         if log.final is None:
             return begun
         ended_at = record.ended_at or record.started_at
-        return _answered(begun, ended_by(log.final, ""), int(ended_at.timestamp()))
+        return _answered(begun, ended_by(log.final, record.request_id), int(ended_at.timestamp()))
 
     async def cancel_response(self, user: User, id: str, body: NoFields) -> OpenAIResponse:
         """Stop a response that is being answered, or that waits for a person; one that has ended stays as it is."""

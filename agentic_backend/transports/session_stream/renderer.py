@@ -22,8 +22,6 @@ from agentic_backend.transports.session_stream.events import (
 )
 from agentic_backend.transports.sse import ServerSentEvent
 
-_FAILED = (ExchangeStatus.ERROR, ExchangeStatus.INTERRUPTED)
-
 
 class SessionStreamRenderer:
     """One per stream."""
@@ -74,7 +72,7 @@ class SessionStreamRenderer:
                     yield ToolReturned(tool_result=ToolResult.of(part))
 
     def _end(self, final: Final) -> StreamEvent:
-        if final.status in _FAILED:
+        if final.status.failed:
             return self._error(final.error or ErrorInfo.of(Internal(), self._request_id))
         return Done(meta=_meta_of(final))
 

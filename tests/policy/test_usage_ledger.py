@@ -184,6 +184,30 @@ async def test_an_ask_that_takes_long_is_recorded_before_its_end(
     assert metric(kpi, "chat_model_cost_total", model="judge-1", currency="USD", estimated="false") == 7.0
 
 
+async def test_an_ask_that_is_cancelled_is_recorded_as_ended(
+    store: FailingStore, ledger: UsageLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[bool] = []
+    monkeypatch.setattr(ledger.budgets, "add", lambda record, *, is_running: kept.append(is_running))
+    monkeypatch.setattr(model_calls, "_LONG_S", 0.05)
+    asking = asyncio.create_task(ledger.ask(Judge(hangs=True), [HumanMessage("?")], ANN, "title"))
+    monkeypatch.setattr(ledger, "begin", lambda *_, **__: asking.cancel())
+    await asyncio.wait({asking})
+    # Past the moment at which a call that still runs is told of.
+    await asyncio.sleep(0.1)
+    assert kept[-1] is False
+
+
+async def test_what_comes_after_it_is_closed_is_counted_as_lost(
+    store: FailingStore, ledger: UsageLedger, kpi: Kpi, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ledger.aclose()
+    ledger.keep([ledger.record_of(called(1), ANN)])
+    assert ledger._storing is None
+    assert [getattr(record, "lost", 0) for record in caplog.records] == [1]
+    assert metric(kpi, "chat_usage_lost_total") == 1
+
+
 async def test_records_that_the_store_refuses_keep_back_no_later_ones(
     store: FailingStore, ledger: UsageLedger, kpi: Kpi, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -93,6 +93,7 @@ class UsageLedger:
         """The records that are to be stored, the oldest first."""
         self._storing: asyncio.Task[None] | None = None
         """Runs while records wait."""
+        self._is_closed = False
 
     def begin(self, call_id: str, model: str, asked: Asked, payer: Payer, *, must: bool = False) -> None:
         """Reserve what a call that begins may cost of its payers' budgets, if they have any. From any thread.
@@ -165,8 +166,10 @@ class UsageLedger:
         return draft.changed(metadata=metadata.model_copy(update={"extras": extras}))
 
     def keep(self, records: Sequence[TrailRecord]) -> None:
-        """Store the UsageRecords among `records` soon, in the background."""
+        """Store the UsageRecords among `records` soon, in the background. After `aclose` they are lost, and counted."""
         self._waiting.extend(record for record in records if isinstance(record, UsageRecord))
+        if self._is_closed:
+            self._lose_waiting()
         if (lost := len(self._waiting) - _WAITING_AT_MOST) > 0:
             for _ in range(lost):
                 self._waiting.popleft()
@@ -203,6 +206,8 @@ class UsageLedger:
         finally:
             # LangChain tells of no end if a call that does not stream is cancelled.
             unended = calls.unended
+            # Else it is told of as running after its end.
+            calls.cut()
             for call in unended:
                 keep(call)
             for call in (*calls.ended, *unended):
@@ -211,14 +216,22 @@ class UsageLedger:
         return answer
 
     async def aclose(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                while (storing := self._storing) is not None:
+                    await asyncio.wait({storing})
+        self._is_closed = True
         if (storing := self._storing) is not None:
-            await asyncio.wait({storing}, timeout=_CLOSING_S)
             storing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await storing
+        self._lose_waiting()
+
+    def _lose_waiting(self) -> None:
         if self._waiting:
-            log.error("usage records are lost: the store is away", extra={"lost": len(self._waiting)})
+            log.error("usage records are lost: the server stops", extra={"lost": len(self._waiting)})
             self._kpi.models.usage_lost(len(self._waiting))
+            self._waiting.clear()
 
     async def _store_all(self) -> None:
         delays = backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)

@@ -32,34 +32,12 @@ RICH = (
 )
 TEXT = 'Head\n\nIt is \\(x^2\\), so:\n\n☑ done\ntwo there\ndef f():\n    return "x"\n\na\tb\n1\t2'
 
-COPIED = """async (text) => {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      const [item] = await navigator.clipboard.read();
-      const read = async (type) => (await item.getType(type)).text();
-      const found = await Promise.all(item.types.toSorted().map(read));
-      if (found.at(-1) === text || tries > 300) return found;
-    } catch (error) {
-      // Something is being copied.
-      if (error.name !== "InvalidStateError") throw error;
-    }
-    await new Promise(requestAnimationFrame);
-  }
-}"""
-
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(shared_page: ChatPage) -> AsyncIterator[ChatPage]:
     async with new_chat_in(shared_page, agent="assistant") as page:
         await page.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield page
-
-
-async def copied(page: ChatPage, text: str) -> str | None:
-    """Wait until this text is copied; the HTML that is copied with it."""
-    *html, found = await page.tab.evaluate(COPIED, text)
-    assert found == text
-    return html[0] if html else None
 
 
 async def select(page: ChatPage, start: str, end: str | None = None) -> None:
@@ -78,22 +56,22 @@ async def test_texts_are_copied_rich_and_plain(page: ChatPage) -> None:
     await expect(page.answers.locator("math")).to_be_attached()
     await expect(page.answers.locator(".hljs-keyword").first).to_be_attached()
     await page.by("copy-answer").click()
-    assert await copied(page, ANSWER) == RICH
+    assert await page.copied(ANSWER) == RICH
     await page.answers.locator(".copy-code").click()
-    assert await copied(page, 'def f():\n    return "x"\n') == CODE
+    assert await page.copied('def f():\n    return "x"\n') == CODE
     await page.by("copy-question").click()
-    assert await copied(page, f"repeat after me: {ANSWER}") is None
+    assert await page.copied(f"repeat after me: {ANSWER}") is None
 
     await select(page, ".answer .blocks")
     await page.tab.keyboard.press("Control+c")
-    assert await copied(page, TEXT) == RICH
+    assert await page.copied(TEXT) == RICH
     await select(page, "body")
     await page.tab.keyboard.press("Control+c")
-    await copied(page, f"You\n\nrepeat after me: {ANSWER}\n\nassistant\n{TEXT}")
+    await page.copied(f"You\n\nrepeat after me: {ANSWER}\n\nassistant\n{TEXT}")
     # A part of a formula is all of it, a line of code is code.
     await select(page, ".answer math mi", ".answer p strong")
     await page.tab.keyboard.press("Control+c")
-    assert await copied(page, "\\(x^2\\), so") == "\\(x^2\\), <strong>so</strong>"
+    assert await page.copied("\\(x^2\\), so") == "\\(x^2\\), <strong>so</strong>"
     await select(page, ".answer pre code")
     await page.tab.keyboard.press("Control+c")
-    assert await copied(page, 'def f():\n    return "x"') == CODE
+    assert await page.copied('def f():\n    return "x"') == CODE

@@ -21,6 +21,22 @@ addEventListener("securitypolicyviolation", ({ effectiveDirective, blockedURI })
   console.error(`policy violated: ${effectiveDirective} ${blockedURI}`));
 """
 
+# Copying is asynchronous, and nothing can be read while something is being copied.
+_COPIED = """async ([text, more]) => {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const [item] = await navigator.clipboard.read();
+      const read = async (type) => (await item.getType(type)).text();
+      const found = await Promise.all(item.types.toSorted().map(read));
+      const plain = found.at(-1);
+      if ((more ? plain?.startsWith(text) : plain === text) || tries > 300) return found;
+    } catch (error) {
+      if (error.name !== "InvalidStateError") throw error;
+    }
+    await new Promise(requestAnimationFrame);
+  }
+}"""
+
 Shown = tuple[str, str]
 """A message as the user sees it: `asked`, `observed`, `called`, `result` or `answered`, and its text."""
 
@@ -122,6 +138,15 @@ class ChatPage:
         """Wait until an answer that is being written has this number of words."""
         pattern = re.compile(rf"(\S+\s+){{{words}}}")
         await expect(self.answers.and_(self.tab.locator("[data-streaming=true]"))).to_have_text(pattern)
+
+    async def copied(self, text: str, *, more: bool = False) -> str | None:
+        """Wait until this text, or one that begins with it, is copied; the HTML that is copied with it.
+
+        The tab needs the permission `clipboard-read`.
+        """
+        *html, found = await self.tab.evaluate(_COPIED, [text, more])
+        assert found.startswith(text) if more else found == text
+        return html[0] if html else None
 
     @property
     def session_id(self) -> str:

@@ -166,7 +166,7 @@ def fairness(directory: Path) -> tuple[dict[str, dict[str, float]], dict[str, fl
                     rounds[name].append(asyncio.run(load_client.measure(server, AGENT, AT_ONCE, TURNS)))
                 sides.reverse()
     pairs = zip(rounds["fair"], rounds["unfair"], strict=True)
-    ratios = medians([{name: one[name] / other[name] for name in one} for one, other in pairs])
+    ratios = medians([{name: one[name] / other[name] for name in ("turns_per_s", "cpu_ms")} for one, other in pairs])
     return {name: medians(each) for name, each in rounds.items()}, ratios
 
 

@@ -23,6 +23,7 @@ from agentic_backend.protocol.frames import (
     Decision,
     FollowSessions,
     HumanResume,
+    PastMessage,
     Stop,
     Unfollow,
     UnfollowSessions,
@@ -32,8 +33,8 @@ _SOCKET_PATH = f"{PREFIX}/chatbot/query/ws"
 _PATIENCE_S = 60
 
 
-class QueryOptions(TypedDict, total=False):
-    """What an ask may say beside its message. `scope` counts for a new session, and for a query."""
+class AnyOptions(TypedDict, total=False):
+    """What an ask or a query may say beside its message. `scope` counts for a new session, and for a query."""
 
     agent_id: str
     chat_profile: str
@@ -43,7 +44,16 @@ class QueryOptions(TypedDict, total=False):
     """Sent again, by whichever client of the user, it starts nothing, and shows the exchange that it began."""
 
 
-class AskOptions(QueryOptions, total=False):
+class QueryOptions(AnyOptions, total=False):
+    """What a query may say beside its message."""
+
+    history: list[PastMessage]
+    """What was said before it, the oldest first."""
+
+
+class AskOptions(AnyOptions, total=False):
+    """What an ask may say beside its message."""
+
     session_id: str
     """Without it the ask opens a session."""
     attachments: list[str]
@@ -71,7 +81,7 @@ class Chat:
         return await self.ask(message, **options).answer()
 
     def query(self, message: str, **options: Unpack[QueryOptions]) -> Exchange:
-        """Ask without a session: nothing is stored, and a lost connection stops it."""
+        """Ask without a session: nothing is stored, nothing remembered, and a lost connection stops it."""
         return self._ask(Ask(message=message, mode="query", **_identified(options)))
 
     def follow(self, session_id: str) -> SessionFeed:

@@ -32,13 +32,13 @@ def message_or_messages(schema: Schema) -> None:
 
 
 def agent_and_session_of_an_ask(schema: Schema) -> None:
-    """`agent_name` is accepted for `agent_id`, but not beside it; a query names no session."""
+    """`agent_name` is accepted for `agent_id`, not beside it. A query names no session, and alone takes a history."""
     older_name = {"description": "The older name of `agent_id`.", "deprecated": True}
     schema["properties"]["agent_name"] = schema["properties"]["agent_id"] | older_name
     query = {"required": ["mode"], "properties": {"mode": {"const": "query"}}}
     schema["allOf"] = [
         {"if": _given("agent_id"), "then": _not_given("agent_name")},
-        {"if": query, "then": _not_given("session_id")},
+        {"if": query, "then": _not_given("session_id"), "else": {"properties": {"history": _NO_LIST}}},
     ]
 
 

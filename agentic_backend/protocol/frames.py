@@ -30,6 +30,8 @@ JsonInteger = Annotated[int, IN_ANY_NOTATION]
 """An integer of JSON, in any notation."""
 MOST_ATTACHMENTS = 100
 """The number of attachments that any server takes with an ask; `GET /info` tells how many this one takes."""
+MOST_PAST = 400
+"""The number of earlier messages that a query may bring."""
 Scope = dict[ScopeName, Id]
 """Whose settings apply to a new session, or to a query: an id by the kind of scope."""
 TYPE_BY_DEFAULT = "ask"
@@ -77,6 +79,15 @@ class Authenticate(Frame):
     """Lets exchanges go on for longer than the access token lasts."""
 
 
+class PastMessage(Frame):
+    """A message before a query: the user's, or the agent's answer."""
+
+    role: Literal["user", "assistant"]
+    """Who has said it."""
+    content: str = Field(min_length=1, repr=False)
+    """What was said."""
+
+
 class Ask(Frame):
     """One ask; it begins an exchange."""
 
@@ -94,7 +105,9 @@ class Ask(Frame):
     attachments: list[Id] = Field(default_factory=list, max_length=MOST_ATTACHMENTS)
     """The ids of files that the user has uploaded, and that belong to the message. A query has none."""
     mode: Literal["chat", "query"] = "chat"
-    """`query` asks without a session: no history, and nothing is kept."""
+    """`query` asks without a session: nothing is kept, and nothing remembered but the `history` beside it."""
+    history: list[PastMessage] = Field(default_factory=list, max_length=MOST_PAST, repr=False)
+    """What was said before a query, the oldest first. A session has its own."""
     chat_profile: Id | None = None
     """The chat profile of a new session, or of this one exchange in an earlier one."""
     scope: Scope = Field(default_factory=dict)
@@ -112,6 +125,8 @@ class Ask(Frame):
             raise ValueError("session_id: a query is stateless and names no session")
         if self.mode == "query" and self.attachments:
             raise ValueError("attachments: a query keeps nothing, so it takes none")
+        if self.mode != "query" and self.history:
+            raise ValueError("history: a session has its own; only a query takes one")
         return self
 
 

@@ -45,8 +45,10 @@ export interface Ask {
   readonly client_exchange_id?: string | null;
   /** The ids of files that the user has uploaded, and that belong to the message. A query has none. */
   readonly attachments?: readonly string[] | null;
-  /** `query` asks without a session: no history, and nothing is kept. */
+  /** `query` asks without a session: nothing is kept, and nothing remembered but the `history` beside it. */
   readonly mode?: "chat" | "query" | null;
+  /** What was said before a query, the oldest first. A session has its own. */
+  readonly history?: readonly PastMessage[] | null;
   /** The chat profile of a new session, or of this one exchange in an earlier one. */
   readonly chat_profile?: string | null;
   /** Whose settings apply to a new session, or to a query: an id by the kind of scope. */
@@ -501,6 +503,14 @@ export interface PartialText {
   readonly channel: Channel;
   /** All of its text so far. */
   readonly text: string;
+}
+
+/** A message before a query: the user's, or the agent's answer. */
+export interface PastMessage {
+  /** Who has said it. */
+  readonly role: "user" | "assistant";
+  /** What was said. */
+  readonly content: string;
 }
 
 /** Asks for a `pong`. */

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from typing import Any
 
+import pytest
 from support.chat_client import PATIENCE_S, ChatClient, Event, chat, check_exchange, final_text, is_refusal
 from support.rest_client import rest
 from support.running_server import RunningServer
@@ -72,6 +73,40 @@ async def test_a_query_remembers_nothing(server: RunningServer) -> None:
         await client.ask("my name is Zorblax", mode="query")
         events = await client.ask("what is my name?", mode="query")
         assert "Zorblax" not in final_text(events)
+
+
+PAST = [
+    {"role": "user", "content": "my name is Zorblax"},
+    {"role": "assistant", "content": "Nice to meet you."},
+]
+
+
+async def test_a_query_remembers_the_history_that_it_brings(server: RunningServer) -> None:
+    async with chat(server.address) as client:
+        events = await client.ask("what is my name?", mode="query", history=PAST)
+        assert "Zorblax" in final_text(events)
+    async with rest(server) as http:
+        answer = await http.post("/query", json={"content": "what is my name?", "history": PAST})
+        assert "Zorblax" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"history": PAST}, "history: a session has its own"),
+        ({"mode": "query", "history": PAST * 201}, "history: List should have at most 400 items"),
+        ({"mode": "query", "history": [{"role": "system", "content": "x"}]}, "history.0.role: "),
+        ({"mode": "query", "history": [{"role": "user", "content": ""}]}, "history.0.content: "),
+        ({"mode": "query", "history": [{"role": "user", "content": "x", "id": "1"}]}, "history.0.id: unknown field"),
+    ],
+)
+async def test_a_history_that_is_none_is_a_bad_frame(
+    server: RunningServer, fields: dict[str, Any], problem: str
+) -> None:
+    async with chat(server.address) as client:
+        [refused] = await client.ask("hello", **fields)
+        assert is_refusal(refused) and refused["code"] == "bad_frame"
+        assert problem in refused["content"]
 
 
 async def test_a_query_ends_stopped_with_its_socket(server: RunningServer) -> None:

@@ -12,6 +12,7 @@ from agentic_backend.config.topics.limits import LimitsSettings
 from agentic_backend.disclosure.redaction import credential_in
 from agentic_backend.errors import BadFrame, MessageTooLarge
 from agentic_backend.exact_json import all_exact
+from agentic_backend.protocol import frames
 from agentic_backend.protocol.messages import Channel, Role
 from agentic_backend.protocol.parts import Part, text_of
 from agentic_backend.sessions.asking.attached import GivenFile
@@ -29,12 +30,17 @@ class PastMessage:
     files: Sequence[GivenFile] = ()
 
 
+def past_messages(history: Sequence[frames.PastMessage]) -> list[PastMessage]:
+    """What a client's frame says was said before."""
+    return [PastMessage(message.role, message.content) for message in history]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     parts: Sequence[Part] = field(repr=False)
     """The person's message; at least one part."""
     mode: Literal["chat", "query"] = "chat"
-    """A query has no session and no history."""
+    """A query has no session, and no history but what it brings."""
     session_id: str | None = None
     """The id of the session; None opens a new one, unless it is a query."""
     agent_id: str | None = None

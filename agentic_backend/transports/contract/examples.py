@@ -44,6 +44,7 @@ from agentic_backend.protocol.frames import (
     Frame,
     HumanDecisions,
     HumanResume,
+    PastMessage,
     Ping,
     Stop,
     Unfollow,
@@ -189,6 +190,15 @@ FRAMES: tuple[Frame, ...] = (
         refresh_token=_REFRESH_TOKEN,
     ),
     Ask.model_validate({"message": "What is a foehn?", "mode": "query", "agent_name": _AGENT_ID}),
+    Ask(
+        type="ask",
+        message="And what does it do?",
+        mode="query",
+        history=[
+            PastMessage(role="user", content="What is a foehn?"),
+            PastMessage(role="assistant", content="A warm, dry wind in the lee of mountains."),
+        ],
+    ),
     HumanResume(
         type="human_resume",
         session_id=_SESSION_ID,

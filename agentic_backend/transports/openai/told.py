@@ -13,11 +13,10 @@ from mimetypes import guess_extension
 from typing import Literal
 
 from agentic_backend.errors import BadFrame, MessageTooLarge
+from agentic_backend.protocol.frames import MOST_PAST
 
 MOST_MESSAGES = 2_000
 """The number of messages that a request may have."""
-MOST_PAST = 400
-"""How many of the messages before the question are read, the last ones."""
 _BASE64_BYTES, _OF_CHARACTERS = 3, 4
 
 
@@ -95,6 +94,7 @@ def told_by(messages: Sequence[Said]) -> Told:
         raise BadFrame("messages: the last one is to be the user's")
     before = [message for message in spoken[: len(spoken) - len(now)] if message.role != "result"]
     past = [message for message in before if message.text or message.files]
+    # The earlier ones are not read.
     return Told(instructions, past[-MOST_PAST:], asked, answers)
 
 

@@ -11,10 +11,12 @@ from agentic_backend.loop.loop_load import served_timeout
 from agentic_backend.protocol.frame_rules import changes_something
 from agentic_backend.protocol.frames import (
     MOST_ATTACHMENTS,
+    MOST_PAST,
     Frame,
     HumanDecisions,
     Id,
     JsonInteger,
+    PastMessage,
     Scope,
     first_problem,
 )
@@ -48,6 +50,8 @@ class AskQuery(Frame):
     chat_profile: Id | None = None
     scope: Scope = Field(default_factory=dict)
     runtime_context: dict[str, Any] = Field(default_factory=dict, repr=False)
+    history: list[PastMessage] = Field(default_factory=list, max_length=MOST_PAST, repr=False)
+    """What was said before, the oldest first."""
 
 
 class ChangeSession(Frame):

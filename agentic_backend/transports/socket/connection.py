@@ -30,7 +30,7 @@ from agentic_backend.protocol.frames import (
 from agentic_backend.protocol.parts import TextPart
 from agentic_backend.relay.feed import Feed
 from agentic_backend.relay.log.exchange_log import ExchangeLog
-from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn, past_messages
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.credentials import seconds_left
 from agentic_backend.transports.door_services import DoorServices
@@ -68,6 +68,7 @@ def turn_of(ask: Ask) -> Turn:
         client_exchange_id=ask.client_exchange_id,
         runtime_context=ask.runtime_context,
         attachments=tuple(ask.attachments),
+        history=past_messages(ask.history),
     )
 
 

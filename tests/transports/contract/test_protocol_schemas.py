@@ -69,7 +69,7 @@ def test_every_field_of_the_protocol_is_in_an_example(name: str) -> None:
 
 
 def test_frames_are_closed_and_what_the_server_sends_is_open() -> None:
-    sent = {"Decision", "HumanDecisions", *(type(frame).__name__ for frame in FRAMES)}
+    sent = {"Decision", "HumanDecisions", "PastMessage", *(type(frame).__name__ for frame in FRAMES)}
     assert {name for name, schema in MODELS.items() if schema.get("additionalProperties") is False} == sent
 
 

@@ -4,7 +4,7 @@ from starlette.requests import Request
 
 from agentic_backend.auth.user import User
 from agentic_backend.protocol.parts import TextPart
-from agentic_backend.sessions.asking.turn import Turn
+from agentic_backend.sessions.asking.turn import Turn, past_messages
 from agentic_backend.tracing.origin import current_origin
 from agentic_backend.transports.door_services import DoorServices
 from agentic_backend.transports.rest.operation import PREFIX, QUERYING, Operation
@@ -30,5 +30,6 @@ class QueryApi:
             chat_profile=body.chat_profile,
             scope=body.scope,
             runtime_context=body.runtime_context,
+            history=past_messages(body.history),
         )
         return await ask_streamed(self._door, request, user, turn, ChatV2Renderer(), current_origin().request_id)

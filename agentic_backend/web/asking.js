@@ -10,6 +10,7 @@ import { randomId } from "./client/random-id.js";
 import { asked, begins, kept, missingAfter, ongoing, refused } from "./client/transcript.js";
 import { wholeText } from "./drafts.js";
 import { KeptAsks } from "./kept-asks.js";
+import { historyOf } from "./queries.js";
 import { outcome } from "./timeline.js";
 
 export class Asking {
@@ -143,7 +144,7 @@ export class Asking {
     const isQuery = this.#isQuery(draft);
     const frame = { type: "ask", message: text, client_exchange_id: id };
     if (sessionId) frame.session_id = sessionId;
-    if (isQuery) frame.mode = "query";
+    if (isQuery) Object.assign(frame, { mode: "query", history: historyOf(transcript, this.store.state.limits) });
     if (agentId && agentId !== session?.agent_id) frame.agent_id = agentId;
     if (draft.chatProfile) frame.chat_profile = draft.chatProfile;
     if (attachments.length) frame.attachments = attachments.map((attachment) => attachment.id);

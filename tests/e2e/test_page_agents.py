@@ -104,10 +104,18 @@ async def test_another_agent_takes_over_within_a_conversation(browser: Browser, 
         await expect(page.by("session-agent")).to_have_text("Fox")
 
 
-async def test_nothing_of_a_query_is_kept(page: ChatPage, pace: Pace) -> None:
+async def test_a_temporary_chat_remembers_what_was_said_in_it(page: ChatPage) -> None:
+    await page.choose_agent("assistant")
+    await page.by("mode-query").click()
+    await page.asked("my name is Zorblax")
+    await page.asked("what is my name?")
+    await expect(page.answers.last).to_contain_text("Zorblax")
+
+
+async def test_nothing_of_a_temporary_chat_is_kept(page: ChatPage, pace: Pace) -> None:
     await page.choose_agent("paced")
     await page.by("mode-query").click()
-    await expect(page.by("query-hint")).to_contain_text("Nothing of it is kept")
+    await expect(page.by("query-hint")).to_contain_text("Temporary chat")
     await page.ask("write 20 words")
     pace.write(4)
     await page.writes()
@@ -127,7 +135,7 @@ async def test_nothing_of_a_query_is_kept(page: ChatPage, pace: Pace) -> None:
     await expect(page.by("session-item")).to_have_count(1)
 
 
-async def test_a_query_can_be_stopped_and_stops_when_it_is_left(page: ChatPage, pace: Pace) -> None:
+async def test_a_temporary_chat_can_be_stopped_and_stops_when_it_is_left(page: ChatPage, pace: Pace) -> None:
     await page.choose_agent("paced")
     await page.by("mode-query").click()
     await page.ask("write 20 words")

@@ -20,8 +20,8 @@ export function ComposerHints({ refusal, waiting, answers, isQuery, isDue, tooLo
     ${
       isQuery &&
       html`<p class="composer-hint query" data-testid="query-hint">
-        <span class="query-tag">${t("Query")}</span>
-        <span>${t("Nothing of it is kept, and each question stands alone.")}</span>
+        <span class="query-tag">${t("Temporary chat")}</span>
+        <span>${t("Nothing of it is kept: it is gone once you leave it or load the page again.")}</span>
       </p>`
     }
     ${waiting && html`<${WaitingHint} answers=${answers} />`}

@@ -32,7 +32,7 @@ export const Head = memo((given) => {
       onClick=${() => actions.sidebar.open()}
     />
     ${given.nextAgentId && html`<${NextAgent} ...${given} />`}
-    ${isQuery && html`<span class="query-tag" data-testid="query-tag">${t("Query")}</span>`}
+    ${isQuery && html`<span class="query-tag" data-testid="query-tag">${t("Temporary chat")}</span>`}
     ${
       renaming
         ? html`<${TitleInput}

@@ -1,4 +1,4 @@
-/** Whether a new conversation is kept, or asked as queries of which nothing is. */
+/** Whether a new conversation is kept, or a temporary one of which nothing is. */
 
 import { t } from "../i18n.js";
 import { html } from "./html.js";
@@ -15,6 +15,6 @@ export function ModeChoice({ isQuery, onChoose }) {
       ${label}
     </button>`;
   return html`<div class="modes" role="group" aria-label=${t("Mode")}>
-    ${button("chat", t("Chat"))}${button("query", t("Query"))}
+    ${button("chat", t("Chat"))}${button("query", t("Temporary chat"))}
   </div>`;
 }

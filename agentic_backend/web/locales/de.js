@@ -241,8 +241,8 @@ export default {
   Note: "Hinweis",
   "Nothing found.": "Nichts gefunden.",
   "Nothing is archived.": "Nichts ist archiviert.",
-  "Nothing of it is kept, and each question stands alone.":
-    "Nichts davon wird aufbewahrt, und jede Frage steht für sich.",
+  "Nothing of it is kept: it is gone once you leave it or load the page again.":
+    "Nichts davon wird aufbewahrt: Es ist weg, sobald Sie es verlassen oder die Seite neu laden.",
   "Nothing of it was kept to continue from. You can ask again.":
     "Nichts wurde gesichert, um fortzusetzen. Sie können noch einmal fragen.",
   "Nothing waits for this decision any more.": "Auf diese Entscheidung wartet nichts mehr.",
@@ -269,7 +269,6 @@ export default {
   "Previous variant": "Vorherige Variante",
   Problems: "Fehler",
   "Profile: {name}": "Profil: {name}",
-  Query: "Abfrage",
   "Read on": "Weiterlesen",
   "Regenerate the answer": "Antwort neu erzeugen",
   Reject: "Ablehnen",
@@ -355,6 +354,7 @@ export default {
   "Take theirs": "Die andere übernehmen",
   "Tell me when a long answer ends while I look elsewhere":
     "Bescheid geben, wenn eine lange Antwort endet, während ich anderswo bin",
+  "Temporary chat": "Temporäres Gespräch",
   "Text direction": "Textrichtung",
   "That was too much at once. Wait a little.": "Das war zu viel auf einmal. Warten Sie einen Moment.",
   "The agent asks": "Der Agent fragt",

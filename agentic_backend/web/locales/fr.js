@@ -241,8 +241,8 @@ export default {
   Note: "Note",
   "Nothing found.": "Rien trouvé.",
   "Nothing is archived.": "Rien n’est archivé.",
-  "Nothing of it is kept, and each question stands alone.":
-    "Rien n’en est conservé, et chaque question est indépendante.",
+  "Nothing of it is kept: it is gone once you leave it or load the page again.":
+    "Rien n’en est conservé : elle disparaît dès que vous la quittez ou rechargez la page.",
   "Nothing of it was kept to continue from. You can ask again.":
     "Rien n’a été conservé pour reprendre. Vous pouvez redemander.",
   "Nothing waits for this decision any more.": "Plus rien n’attend cette décision.",
@@ -269,7 +269,6 @@ export default {
   "Previous variant": "Variante précédente",
   Problems: "Problèmes",
   "Profile: {name}": "Profil : {name}",
-  Query: "Requête",
   "Read on": "Lire la suite",
   "Regenerate the answer": "Générer une autre réponse",
   Reject: "Refuser",
@@ -355,6 +354,7 @@ export default {
   "Take theirs": "Prendre l’autre",
   "Tell me when a long answer ends while I look elsewhere":
     "M'avertir quand une longue réponse se termine pendant que je regarde ailleurs",
+  "Temporary chat": "Discussion temporaire",
   "Text direction": "Sens du texte",
   "That was too much at once. Wait a little.": "C’était trop à la fois. Patientez un peu.",
   "The agent asks": "L’agent demande",

@@ -4,8 +4,10 @@ Owned by the relay. A log lives as long as something references it (its exchange
 exchanges are kept for a limited time, within a limit on their total size.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Collection, Sequence
+from contextvars import Context
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache, TTLCache
@@ -23,6 +25,8 @@ class LogRegistry:
         """All logs of this process, by exchange id."""
         self._kept: TTLCache[str, ExchangeLog] = TTLCache(keep_ended_bytes, KEPT_S, getsizeof=_size)
         """Logs that are kept for a while without a reader, by exchange id."""
+        self._expiry: asyncio.TimerHandle | None = None
+        """Runs while logs are kept: by itself, a cache drops what has expired only when it is written to."""
         self._ids: LRUCache[tuple[str, str], str] = LRUCache(names)
         """Exchange ids, by user id and the client's id for the exchange."""
 
@@ -49,6 +53,7 @@ class LogRegistry:
         if log.exchange_id in self._logs:
             with contextlib.suppress(ValueError):
                 self._kept[log.exchange_id] = log
+            self._expire_later()
 
     def is_kept(self, exchange_id: str) -> bool:
         return exchange_id in self._kept
@@ -69,6 +74,16 @@ class LogRegistry:
             del self._logs[exchange_id]
             # A log whose time is over was removed already.
             self._kept.pop(exchange_id, None)
+
+    def _expire_later(self) -> None:
+        if self._expiry is None and self._kept:
+            # Without the exchange's context, whose texts it would keep.
+            self._expiry = asyncio.get_running_loop().call_later(KEPT_S, self._expire, context=Context())
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._kept.expire()
+        self._expire_later()
 
     def unended(self) -> list[ExchangeLog]:
         """The logs without a final that have a reader, or are kept and not waiting for a person."""

@@ -242,6 +242,29 @@ async def test_pinned_conversations_come_first_in_every_window(page: ChatPage, s
     await expect(other.by("session-item")).to_have_text(["12*34", "Name Zorblax"])
 
 
+async def test_the_menu_of_the_open_conversation_does_what_its_row_s_does(page: ChatPage) -> None:
+    await page.choose_agent("assistant")
+    await ask_in_new_chat(page, "my name is Zorblax", "Name Zorblax")
+    headings = page.by("session-list").get_by_role("heading")
+    for heading in ("Pinned", "Today"):
+        await page.by("session-menu").click()
+        await page.by("pin-session").click()
+        await expect(headings).to_have_text([heading])
+    await page.by("session-menu").click()
+    await page.by("archive-session").click()
+    await expect(page.by("session-item")).to_have_count(0)
+    await page.by("session-menu").click()
+    await expect(page.by("archive-session")).to_have_text("Take out of the archive")
+    await page.by("archive-session").click()
+    await expect(page.by("session-item")).to_have_count(1)
+    await page.by("session-menu").click()
+    await page.by("delete-session").click()
+    await expect(page.by("session-item")).to_have_count(0)
+    assert page.session_id == ""
+    await page.by("undo").click()
+    await expect(page.by("title")).to_have_text("Name Zorblax")
+
+
 async def test_what_is_archived_is_put_away_until_somebody_goes_on_with_it(
     page: ChatPage, shared_server: RunningServer
 ) -> None:

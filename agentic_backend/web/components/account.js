@@ -1,7 +1,6 @@
 /** Who is signed in, what they may choose for this page, and the way out. */
 
 import { t } from "../i18n.js";
-import { chooseTheme, chosenTheme } from "../theme.js";
 import { html, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { lazy } from "./lazy.js";
@@ -9,27 +8,13 @@ import { Menu } from "./menu.js";
 
 const SettingsDialog = lazy(async () => (await import("./settings-dialog.js")).SettingsDialog);
 
-const THEMES = { system: t("Theme of the system"), light: t("Light theme"), dark: t("Dark theme") };
-
 /** The administration is a page of its own, loaded anew. */
 const manageAgents = () => location.assign("#admin/agents");
 
 /** `user` is null where nobody signs in. */
 export function Account({ user, isAdmin, actions }) {
   const [hasSettings, setSettings] = useState(false);
-  const [theme, setTheme] = useState(chosenTheme);
-  const choose = (name) => {
-    chooseTheme(name);
-    setTheme(name);
-  };
   const items = [
-    ...Object.entries(THEMES).map(([name, label]) => ({
-      label,
-      checked: theme === name,
-      testId: `theme-${name}`,
-      onSelect: () => choose(name),
-    })),
-    { separator: true },
     { label: t("Settings"), icon: "sliders", testId: "open-settings", onSelect: () => setSettings(true) },
     isAdmin && { label: t("Manage agents"), icon: "tool", testId: "manage-agents", onSelect: manageAgents },
     { label: t("Keyboard shortcuts"), icon: "keyboard", hint: "?", onSelect: actions.showShortcuts },

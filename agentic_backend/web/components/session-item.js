@@ -2,6 +2,7 @@
 
 import { t } from "../i18n.js";
 import { clickedHere, sessionHref } from "../location.js";
+import { archiveItem, deleteItem, pinItem } from "./entry-items.js";
 import { html, memo, useLayoutEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
 import { Menu } from "./menu.js";
@@ -79,29 +80,12 @@ function movedInRow(event) {
 }
 
 function itemsFor({ familyId, session, actions, onRename }) {
-  const { id, title, pinned, archived } = session;
   return [
     { label: t("Rename"), icon: "pencil", testId: "rename-session", onSelect: onRename },
-    !archived && {
-      label: pinned ? t("Unpin") : t("Pin"),
-      icon: "pin",
-      testId: "pin-session",
-      onSelect: () => actions.entries.pin(id, !pinned),
-    },
-    {
-      label: archived ? t("Take out of the archive") : t("Archive"),
-      icon: "archive",
-      testId: "archive-session",
-      onSelect: () => actions.entries.archive([familyId], !archived),
-    },
+    pinItem(session, actions),
+    archiveItem(session, familyId, actions),
     { separator: true },
-    {
-      label: t("Delete"),
-      icon: "trash",
-      danger: true,
-      testId: "delete-session",
-      onSelect: () => actions.entries.remove([familyId], { title }),
-    },
+    deleteItem(session, familyId, actions),
   ];
 }
 

@@ -3,6 +3,8 @@
 import { errorText } from "../error-words.js";
 import { t } from "../i18n.js";
 import { saveFile } from "../saved-file.js";
+import { familyOf } from "../sessions.js";
+import { archiveItem, deleteItem, pinItem } from "./entry-items.js";
 import { html, useState } from "./html.js";
 import { lazy } from "./lazy.js";
 import { Menu } from "./menu.js";
@@ -29,6 +31,8 @@ export function SessionMenu(given) {
   const isActive = session?.state === "active";
   const items = [
     session && { label: t("Rename"), icon: "pencil", testId: "rename-open", onSelect: onRename },
+    session && pinItem(session, given.actions),
+    session && archiveItem(session, familyOf(session), given.actions),
     isKept && sharing && { label: t("Share"), icon: "share", testId: "share", onSelect: () => setSharing(true) },
     isKept && { label: t("Save as Markdown"), icon: "download", testId: "export-md", onSelect: save("md") },
     isKept && { label: t("Save as JSON"), icon: "download", testId: "export-json", onSelect: save("json") },
@@ -40,6 +44,7 @@ export function SessionMenu(given) {
       testId: "end-session",
       onSelect: () => setEnding(true),
     },
+    session && deleteItem(session, familyOf(session), given.actions),
     { separator: true },
     { label: t("Keyboard shortcuts"), icon: "keyboard", hint: "?", testId: "show-shortcuts", onSelect: showShortcuts },
   ];

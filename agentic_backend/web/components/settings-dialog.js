@@ -1,9 +1,11 @@
-/** What a user may choose for this page, in this browser: language, direction, notifications. */
+/** What a user may choose for this page, in this browser: theme, language, direction, notifications. */
 
 import { LANGUAGES, choose, chosen, t } from "../i18n.js";
 import { canNotify, notifies, switchNotifications } from "../notifications.js";
+import { chooseTheme, chosenTheme } from "../theme.js";
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 
+const THEMES = { system: t("As the system"), light: t("Light"), dark: t("Dark") };
 const DIRECTIONS = { ltr: t("Left to right"), rtl: t("Right to left") };
 
 export function SettingsDialog({ onClose }) {
@@ -39,6 +41,16 @@ export function SettingsDialog({ onClose }) {
     onClose=${onClose}
   >
     <h2 id="settings-title">${t("Settings")}</h2>
+    <label class="field">
+      <span>${t("Theme")}</span>
+      <select
+        data-testid="choose-theme"
+        value=${chosenTheme()}
+        onChange=${({ target }) => chooseTheme(target.value)}
+      >
+        ${Object.entries(THEMES).map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
+      </select>
+    </label>
     ${select("language", t("Language"), LANGUAGES)} ${select("direction", t("Text direction"), DIRECTIONS)}
     <${Notifying} />
     <footer>

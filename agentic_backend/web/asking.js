@@ -9,9 +9,16 @@ import { wellFormed } from "./client/exact-json.js";
 import { randomId } from "./client/random-id.js";
 import { asked, begins, kept, missingAfter, ongoing, refused } from "./client/transcript.js";
 import { wholeText } from "./drafts.js";
+import { plural } from "./i18n.js";
 import { KeptAsks } from "./kept-asks.js";
 import { historyOf } from "./queries.js";
 import { outcome } from "./timeline.js";
+
+/** Files may go without words; models can't: some take no message without them. */
+function wordsFor(attachments) {
+  const { length: count } = attachments.filter(({ app }) => !app);
+  return count && plural(count, "Please look at this file.", "Please look at these files.");
+}
 
 export class Asking {
   #asks;
@@ -32,8 +39,9 @@ export class Asking {
     const { sessionId, transcript, loading, loadError } = this.state.now;
     const draft = this.drafts.of(sessionId);
     const attachments = given ?? draft.attachments ?? [];
-    const whole = given ? text : wholeText({ ...draft, text });
-    if (!whole.trim() || loadError) return false;
+    const written = given ? text : wholeText({ ...draft, text });
+    const whole = written.trim() ? written : wordsFor(attachments);
+    if (!whole || loadError) return false;
     const message = { id: randomId(), text: whole, attachments };
     const isQueued = loading || Boolean(ongoing(transcript));
     if (isQueued && (draft.queued || this.#isQuery(draft))) return false;

@@ -109,6 +109,15 @@ async def test_files_are_chosen_sent_shown_and_saved(page: ChatPage) -> None:
     assert await asyncio.to_thread((await download.path()).read_bytes) == b"# The word is Ampel"
 
 
+async def test_files_go_without_words(page: ChatPage) -> None:
+    await expect(page.by("send")).to_be_disabled()
+    await choose(page, a_file("notes.md", b"# The word is Ampel"))
+    await page.by("send").click()
+    await page.ended()
+    await expect(page.by("message-user")).to_contain_text("Please look at this file.")
+    await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
+
+
 async def test_files_are_pasted_and_dropped(page: ChatPage) -> None:
     await give(page, "paste", ("pasted.txt", "text/plain", "from the clipboard"))
     await expect(page.by("attached")).to_have_count(1)

@@ -49,7 +49,7 @@ export const Composer = memo((properties) => {
     const { value } = area.current;
     if (sizeBeyond(wholeText({ ...draft, text: value }), limit)) return;
     const { files, isUploading } = attachments.now;
-    setDueWith(isUploading && value.trim() ? files : null);
+    setDueWith(isUploading && (value.trim() || !answers) ? files : null);
     if (isUploading) return;
     // What is typed before the page renders again belongs to the next message.
     if (!(answers ? conversation.answer(value) : conversation.send(value))) return;
@@ -77,7 +77,9 @@ export const Composer = memo((properties) => {
     conversation.draft(draft.pasted ? { pasted: undefined } : { text: "" });
     pasting.end();
   };
-  const mayQueue = running && text.trim();
+  const hasFiles = uploads.some(({ error }) => !error) || draft.attachments?.some(({ app }) => !app);
+  const isWritten = Boolean(text.trim() || (hasFiles && !answers));
+  const mayQueue = running && isWritten;
   return html`<div class="composer-area">
     <${ComposerHints}
       refusal=${refusal}
@@ -129,7 +131,7 @@ export const Composer = memo((properties) => {
         html`<${RoundButton}
           kind="send"
           label=${running && !answers ? t("Send next") : t("Send")}
-          disabled=${!text.trim() || size || dueWith !== null || (running && !answers && draft.queued)}
+          disabled=${!isWritten || size || dueWith !== null || (running && !answers && draft.queued)}
           onClick=${send}
         />`
       }

@@ -265,6 +265,8 @@ export default {
   Pinned: "Épinglées",
   Plan: "Plan",
   "Planning…": "Planification…",
+  "Please look at these files.": "Merci de regarder ces fichiers.",
+  "Please look at this file.": "Merci de regarder ce fichier.",
   "Previous 30 days": "30 derniers jours",
   "Previous 7 days": "7 derniers jours",
   "Previous variant": "Variante précédente",

@@ -6,6 +6,7 @@ import { CopyButton } from "./copy-button.js";
 import { html } from "./html.js";
 import { IconButton } from "./icons.js";
 import { markdownOf } from "./parts.js";
+import { ReadAloudButton, canReadAloud } from "./read-aloud-button.js";
 import { Rating } from "./rating.js";
 import { htmlOf } from "./rich-text.js";
 import { Usage } from "./usage.js";
@@ -32,6 +33,7 @@ export function AnswerFooter({ message, said, cost, conversation, onRegenerate }
       label=${t("Copy the answer")}
       testId="copy-answer"
     />
+    ${canReadAloud && html`<${ReadAloudButton} text=${markdownOf(parts)} htmlOf=${htmlOf} />`}
     ${
       onRegenerate &&
       html`<${IconButton}

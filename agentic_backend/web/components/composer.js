@@ -5,6 +5,7 @@ import { t } from "../i18n.js";
 import { isTouched } from "../touch.js";
 import { AttachButton, AttachmentTray, DropArea } from "./attaching.js";
 import { wholeText } from "../drafts.js";
+import { DictateButton, DictationHint, useDictation } from "./dictating.js";
 import { ComposerHints, LIMIT_ID, HINT_ID } from "./composer-hints.js";
 import { html, memo, useEffect, useRef, useState } from "./html.js";
 import { Icon } from "./icons.js";
@@ -31,6 +32,7 @@ export const Composer = memo((properties) => {
   const attaching = limits?.attachment_bytes && !isQuery ? { limits, attachments } : null;
   const area = useRef(null);
   const pasting = usePasting({ area, sessionId, attachments: attaching && attachments, actions });
+  const dictation = useDictation({ area, sessionId, onWritten: (heard) => conversation.draft({ text: heard }) });
   // With so many files it is sent, unless more is written, or one of them fails or is taken away.
   const [dueWith, setDueWith] = useState(null);
   const text = wholeText(draft);
@@ -55,6 +57,7 @@ export const Composer = memo((properties) => {
     if (!(answers ? conversation.answer(value) : conversation.send(value))) return;
     area.current.value = "";
     pasting.end();
+    dictation?.end();
   };
   useEffect(() => setDueWith(null), [sessionId]);
   useEffect(() => {
@@ -70,6 +73,9 @@ export const Composer = memo((properties) => {
     } else if (event.key === "ArrowUp" && !event.target.value && !hasModifier(event)) {
       event.preventDefault();
       conversation.editLast();
+    } else if (event.key === "Escape" && dictation?.isListening) {
+      event.preventDefault();
+      dictation.end();
     } else if (pasting.undone(event)) event.preventDefault();
   };
   const attachLong = () => {
@@ -91,6 +97,7 @@ export const Composer = memo((properties) => {
       onAttach=${attaching && attachLong}
       conversation=${conversation}
     />
+    ${dictation && html`<${DictationHint} dictation=${dictation} />`}
     <${PastedPictures} pasting=${pasting} />
     ${draft.pasted && html`<${PastedText} text=${draft.pasted} onRemove=${pasting.removeLong} />`}
     ${draft.queued && html`<${Queued} queued=${draft.queued} running=${running || loading} conversation=${conversation} />`}
@@ -117,6 +124,7 @@ export const Composer = memo((properties) => {
         onKeyDown=${typed}
         onPaste=${pasting.pasted}
       />
+      ${dictation && html`<${DictateButton} dictation=${dictation} />`}
       ${
         running &&
         html`<${RoundButton}

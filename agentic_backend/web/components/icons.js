@@ -35,6 +35,8 @@ const SHAPES = {
   info: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 11v5.5M12 7.6v.2",
   share: "M12 15V4M8 7.5L12 3.5l4 4M5 12v8h14v-8",
   download: "M12 4v11M7.5 11l4.5 4.5 4.5-4.5M5 20h14",
+  speaker: "M4 9.5v5h3.5l4.5 4v-13l-4.5 4zM15.5 9a4 4 0 0 1 0 6M18 6.5a7.5 7.5 0 0 1 0 11",
+  microphone: "M12 14.5a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v5.5a3 3 0 0 0 3 3zM6 11.5a6 6 0 0 0 12 0M12 17.5V21",
   blank: "",
   panels: "M4 5h16v14H4zM14.5 5v14",
   sidebar: "M4 5h16v14H4zM9.5 5v14",

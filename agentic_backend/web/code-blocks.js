@@ -11,6 +11,7 @@ import { codeNodes, withMarkedBidi } from "./code-text.js";
 import { formatCount } from "./format.js";
 import { colour } from "./highlighting.js";
 import { t } from "./i18n.js";
+import { persistently } from "./persistently.js";
 
 const COPIED_MS = 1_500;
 
@@ -29,11 +30,16 @@ const DIAGRAMS = new Set(["dot", "graphviz", "mermaid", "plantuml"]);
 /** All of the code of a block that is folded, by its element. */
 const codes = new WeakMap();
 
+/** What takes the preview of a block away, by its element. */
+const previews = new WeakMap();
+
 /** The HTML of a block; `escaped` makes text fit for HTML. */
 export function codeBlock(code, language, escaped) {
   const copy = DIAGRAMS.has(language) ? t("Copy diagram source") : t("Copy");
   return (
     `<div class="code"><div class="code-head"><span class="code-language">${escaped(language)}</span>` +
+    // Seen where the language has one, which may become known while it is written.
+    `<button type="button" class="preview-code" aria-pressed="false">${escaped(t("Preview"))}</button>` +
     `<button type="button" class="wrap-code" aria-pressed="false">${escaped(t("Wrap"))}</button>` +
     `<button type="button" class="copy-code">${escaped(copy)}</button></div>` +
     `<pre dir="ltr" tabindex="0"><code class="language-${escaped(language)}">${withMarkedBidi(escaped(code)).replace(/^\n+$/, lineBreaks)}</code></pre></div>`
@@ -147,6 +153,7 @@ export function codeClicked(button) {
   const block = button.closest(".code");
   if (button.matches(".copy-code")) copy(button, block);
   else if (button.matches(".wrap-code")) wrap(button, block);
+  else if (button.matches(".preview-code")) togglePreview(button, block);
   else unfold(button, block);
 }
 
@@ -160,6 +167,20 @@ async function copy(button, block) {
   if (label === t("Copied")) return;
   button.textContent = t("Copied");
   setTimeout(() => (button.textContent = label), COPIED_MS);
+}
+
+async function togglePreview(button, block) {
+  const isWanted = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", String(isWanted));
+  if (!isWanted) {
+    previews.get(block)?.();
+    previews.delete(block);
+    return;
+  }
+  const { preview } = await persistently(() => import("./panels/code-preview.js"));
+  // Pressed again meanwhile, it is not wanted any more.
+  if (button.getAttribute("aria-pressed") !== "true" || previews.has(block)) return;
+  previews.set(block, preview(block, codeOf(block), block.querySelector(".code-language").textContent));
 }
 
 function wrap(button, block) {

@@ -270,6 +270,7 @@ export default {
   "Planning…": "Plant …",
   "Please look at these files.": "Bitte diese Dateien ansehen.",
   "Please look at this file.": "Bitte diese Datei ansehen.",
+  Preview: "Vorschau",
   "Previous 30 days": "Letzte 30 Tage",
   "Previous 7 days": "Letzte 7 Tage",
   "Previous variant": "Vorherige Variante",

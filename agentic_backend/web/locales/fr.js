@@ -270,6 +270,7 @@ export default {
   "Planning…": "Planification…",
   "Please look at these files.": "Merci de regarder ces fichiers.",
   "Please look at this file.": "Merci de regarder ce fichier.",
+  Preview: "Aperçu",
   "Previous 30 days": "30 derniers jours",
   "Previous 7 days": "7 derniers jours",
   "Previous variant": "Variante précédente",

@@ -196,8 +196,10 @@ export class FrameHost {
   #askWhetherThere() {
     if (!this.#port) return;
     clearTimeout(this.#gone);
-    this.#gone = setTimeout(() => this.#end("left"), GONE_MS);
-    this.#answered.push(() => clearTimeout(this.#gone));
+    const gone = setTimeout(() => this.#end("left"), GONE_MS);
+    this.#gone = gone;
+    // The answer of the document before may come after the next one has been loaded: it tells nothing of that.
+    this.#answered.push(() => clearTimeout(gone));
     this.#port.postMessage(null);
   }
 

@@ -30,9 +30,9 @@ class PastMessage:
     files: Sequence[GivenFile] = ()
 
 
-def past_messages(history: Sequence[frames.PastMessage]) -> list[PastMessage]:
+def past_messages(history: Sequence[frames.PastMessage]) -> tuple[PastMessage, ...]:
     """What a client's frame says was said before."""
-    return [PastMessage(message.role, message.content) for message in history]
+    return tuple(PastMessage(message.role, message.content) for message in history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

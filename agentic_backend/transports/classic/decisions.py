@@ -14,7 +14,7 @@ from agentic_backend.exact_json import read_exactly
 from agentic_backend.protocol.events import HumanRequest, HumanRequests
 from agentic_backend.text.invisible_characters import shown, shown_json
 from agentic_backend.transports.classic.answer_schemas import choices_of, is_text
-from agentic_backend.transports.classic.asked_value import unshown_of
+from agentic_backend.transports.people.asked_value import unshown_of
 
 _YES, _NO, _IN_WORDS = "yes", "no", "text"
 _APPROVALS = {"approve": "Approve", "reject": "Reject"}

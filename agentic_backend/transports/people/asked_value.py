@@ -1,4 +1,4 @@
-"""What of a request's `value`, the payload of the graph's interrupt, an older client is shown in no other field. Pure.
+"""What of a request's `value`, the payload of the graph's interrupt, a client is shown in no other field. Pure.
 
 Nothing may be decided unseen: a field is left out only where its content is shown as the question, the title, the
 stage, the choices or the call. What isn't is shown as it is.

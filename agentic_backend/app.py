@@ -258,6 +258,7 @@ def _door_services(
         limits=settings.limits,
         sign_in=SignIn.of(settings.auth),
         doors=settings.server.doors,
+        mcp_agents=settings.server.mcp_agents,
         secrets=parts.factory.secrets,
     )
 

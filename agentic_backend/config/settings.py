@@ -89,11 +89,16 @@ class ServerSettings(Section):
         "all together. `auto` is one for each core that the server may use.",
     )
 
-    doors: tuple[Literal["openai"], ...] = Field(
+    doors: tuple[Literal["openai", "mcp"], ...] = Field(
         ("openai",),
         strict=False,
         description="The doors for clients of other products that are open, beside the server's own; without one of "
         "these, nothing of it is loaded.",
+    )
+    mcp_agents: tuple[NonEmpty, ...] = Field(
+        (),
+        strict=False,
+        description="The ids of the agents that the door `mcp` shows as tools; empty: all that its caller may ask.",
     )
 
     @property

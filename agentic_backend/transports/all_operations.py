@@ -65,5 +65,9 @@ def all_operations(
         from agentic_backend.transports.openai.openai_door import openai_operations
 
         declared += openai_operations(services)
+    if "mcp" in services.doors:
+        from agentic_backend.transports.mcp.mcp_api import McpApi
+
+        declared += McpApi(services).operations()
     declared += InfoApi(services, declared, applications).operations()
     return [*declared, *ContractApi(declared).operations()]

@@ -29,5 +29,7 @@ class DoorServices:
     sign_in: SignIn
     doors: Collection[str]
     """The names of those that are open by setting."""
+    mcp_agents: Collection[str]
+    """The ids of the agents that are tools of the door `mcp`; empty: all are."""
     secrets: Collection[str]
     """Those of the environment, the models and the MCP servers, which an author's code could quote."""

@@ -12,6 +12,7 @@ from services.axe import axe_program
 from services.ferretdb import ferretdb_build
 from services.helm import helm_build
 from services.keycloak import keycloak_distribution
+from services.mcp_clients import mcp_modules
 from services.mcp_everything import everything_program
 from services.mongo_java import mongo_java_build
 from services.openai_client import openai_modules
@@ -23,6 +24,7 @@ _BUILDS = (
     everything_program,
     asyncapi_parser,
     axe_program,
+    mcp_modules,
     openai_modules,
     typescript_modules,
     ferretdb_build,

@@ -27,6 +27,7 @@ RUN_BY = {
     ("docs/doors.md", "sh"): "support/doors_guide.py",
     ("docs/doors.md", "text"): "support/doors_guide.py",
     ("docs/how-to/ask-with-an-openai-client.md", "python"): "transports/openai/test_guide.py",
+    ("docs/how-to/ask-with-an-mcp-client.md", "*"): "transports/mcp/test_guide.py",
     ("docs/architecture.md", "text"): "test_docs_architecture.py",
     ("docs/production.md", "nginx"): "transports/test_behind_a_proxy.py",
     ("docs/slo.md", "promql"): "test_docs_alerts.py",

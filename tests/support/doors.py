@@ -10,6 +10,7 @@ import httpx
 from httpx_sse import EventSource
 from websockets.exceptions import ConnectionClosed
 
+from agentic_backend.errors import class_of
 from support.chat_client import PATH, ChatClient, Event, chat, final_text
 from support.rest_client import PREFIX, plain_http
 from support.running_server import RunningServer
@@ -149,10 +150,12 @@ class _StreamClient:
     async def ask(self, opened: Opened, message: object) -> None:
         stream = self._http.stream("POST", self._door.path.format(id=opened.id), json=self._door.body(opened, message))
         response = await self._stack.enter_async_context(stream)
-        if response.status_code != 200:
+        if response.status_code != 200 or response.headers["content-type"] == "application/json":
             error = self._door.error(json.loads(await response.aread()))
             assert error["retryable"] in (True, False) and error.get("request_id", error.get("requestId"))
-            raise Refused(response.status_code, error["code"], error[self._door.content])
+            # MCP's refusals are results of calls, and have no status.
+            status = response.status_code if response.status_code != 200 else class_of(error["code"]).http_status
+            raise Refused(status, error["code"], error[self._door.content])
         assert response.headers["content-type"].startswith("text/event-stream")
         self._response, self._reading = response, _events(response)
 
@@ -238,6 +241,21 @@ def _of_responses(events: Sequence[Event]) -> Outcome | None:
         case "failed":
             return Outcome("failed", "", response["error"]["code"])
     return None
+
+
+def _of_mcp(events: Sequence[Event]) -> Outcome | None:
+    if not events or "result" not in events[-1]:
+        return None
+    result = events[-1]["result"]
+    facts = result["structuredContent"]
+    if result["isError"]:
+        return Outcome("failed", "", facts["error"]["code"])
+    return Outcome("ok", facts["answer"]) if facts["status"] == "ok" else Outcome("stopped", "")
+
+
+def _error_of_mcp(body: dict[str, Any]) -> dict[str, Any]:
+    error = body["error"]["data"] if "error" in body else body["result"]["structuredContent"]["error"]
+    return dict(error)
 
 
 def _put_together(events: Sequence[Event], kind: str, text: str) -> str:
@@ -343,5 +361,23 @@ OPENAI_RESPONSES = replace(
     outcome=_of_responses,
 )
 
-DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC, OPENAI, OPENAI_QUERY, OPENAI_RESPONSES)
+MCP = Door(
+    "mcp",
+    "/mcp",
+    "message",
+    lambda opened, message: {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": opened.agent_id,
+            "arguments": {"message": message, "session_id": opened.id},
+            "_meta": {"progressToken": "p"},
+        },
+    },
+    _of_mcp,
+    error=_error_of_mcp,
+)
+
+DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC, OPENAI, OPENAI_QUERY, OPENAI_RESPONSES, MCP)
 IN_SESSIONS = [door for door in DOORS if door.has_session]

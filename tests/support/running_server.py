@@ -15,8 +15,11 @@ from agentic_backend.config.loading import load_chat_profiles, load_settings
 from agentic_backend.experts.sentinel.operations import OPERATIONS
 from agentic_backend.hosting.loading import NO_APPLICATIONS, load_applications
 from agentic_backend.server.process import running
+from agentic_backend.transports.contract.doors import DOORS
 
 FAST = {"models": {"default": {"model": "offline", "options": {"words_per_second": 0}}}}
+
+EVERY_DOOR = [door.name for door in DOORS if door.by_setting]
 
 ASSISTANT = {"id": "assistant", "class_path": "agentic_backend.experts.assistant.assistant:Assistant", "default": True}
 
@@ -46,7 +49,7 @@ async def running_server(
     """
     config, catalog, data = directory / "settings.yaml", directory / "agents_catalog.yaml", directory / "data"
     data.mkdir(exist_ok=True)
-    config.write_text(_yaml({**FAST, "server": {"port": 0, "grace_s": 0.2}} | (settings or {})))
+    config.write_text(_yaml({**FAST, "server": {"port": 0, "grace_s": 0.2, "doors": EVERY_DOOR}} | (settings or {})))
     catalog.write_text(_yaml({"agents": [*([ASSISTANT] if assistant else []), *(agents or [])]}))
     loaded = load_settings(config, {"data.directory": str(data)})
     servers = {OPERATIONS, *loaded.mcp_servers}

@@ -39,6 +39,12 @@ DOORS = (
         "Clients that were written for OpenAI's API: an agent is a model.",
         by_setting=True,
     ),
+    Door(
+        "mcp",
+        ("/mcp", "/.well-known/oauth-protected-resource/mcp"),
+        "Clients of the Model Context Protocol: an agent is a tool.",
+        by_setting=True,
+    ),
     Door("applications", ("/apps",), "Calls of the applications that the server has loaded."),
     Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),
 )

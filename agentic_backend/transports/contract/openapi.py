@@ -175,7 +175,10 @@ class _Described:
             described["requestBody"] = self._body(self._schemas[f"{operation.id} body"])
         if operation.upload is not None:
             described["requestBody"] = _file(operation.upload)
-        described["responses"] = {str(operation.success): self._answer(operation), **self.errors.of(operation)}
+        answers = {str(operation.success): self._answer(operation)}
+        if operation.accepts:
+            answers["202"] = {"description": "It is taken, and there is nothing to say; there is no body."}
+        described["responses"] = {**answers, **self.errors.of(operation)}
         return described
 
     def _query(self, operation: Operation) -> Iterable[Json]:
@@ -215,13 +218,13 @@ class _Described:
             if operation.answer is not None and operation.answer.or_text is not None:
                 content[operation.answer.or_text] = {"schema": {"type": "string"}, "example": "# Weather in Bern"}
             if operation.answer is not None and operation.answer.or_events is not None:
-                events = _event_of(self._schemas[f"{operation.id} events"], operation.answer.last_data)
+                events = _event_of(self._schemas[f"{operation.id} events"], operation.answer.plain_data)
                 content["text/event-stream"] = {"schema": events, "example": self._examples.of(events)}
             return {"description": self._told(schema), "content": content}
         media_type = operation.answer.media_type
         if media_type == BINARY:
             return {"description": "The content, of any media type.", "content": {"*/*": _CONTENT}}
-        described = _event_of(schema) if media_type == "text/event-stream" else schema
+        described = _event_of(schema, operation.answer.plain_data) if media_type == "text/event-stream" else schema
         content = {"schema": described, "example": self._examples.of(described)}
         return {"description": _SEQUENCES[media_type], "content": {media_type: content}}
 
@@ -253,8 +256,8 @@ def _file(field: str) -> Json:
     return {"description": "One file.", "required": True, "content": {"multipart/form-data": described}}
 
 
-def _event_of(data: JsonSchemaValue, last_data: str | None = None) -> JsonSchemaValue:
-    """The schema of a server-sent event whose data is JSON of this schema, or `last_data`.
+def _event_of(data: JsonSchemaValue, plain_data: str | None = None) -> JsonSchemaValue:
+    """The schema of a server-sent event whose data is JSON of this schema, or `plain_data`.
 
     It has the form that OpenAPI 3.2 has for events, and tools expect before: https://spec.openapis.org/oas/v3.2.0.html
     """
@@ -264,7 +267,7 @@ def _event_of(data: JsonSchemaValue, last_data: str | None = None) -> JsonSchema
         "properties": {
             "event": {"type": "string", "description": "The type of the event."},
             "id": {"type": "string", "description": "The place of the event in its stream, where it has one."},
-            "data": content if last_data is None else {"anyOf": [content, {"const": last_data}]},
+            "data": content if plain_data is None else {"anyOf": [content, {"const": plain_data}]},
         },
         "required": ["data"],
     }

@@ -45,7 +45,7 @@ class ChatCompletionsApi:
                 "/v1/chat/completions",
                 self.create_chat_completion,
                 answer=Streamed(
-                    "application/json", ChatCompletion, or_events=ChatCompletionChunk, last_data=_DONE.data
+                    "application/json", ChatCompletion, or_events=ChatCompletionChunk, plain_data=_DONE.data
                 ),
                 headers=(CONVERSATION, IDEMPOTENCY),
                 errors=(*ATTACHING, *RESUMING, *RUNNING),

@@ -14,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Self, get_type_hints
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from agentic_backend.auth.user import User
@@ -90,15 +91,15 @@ class Streamed:
     """What a handler answers with if it makes the Response itself: the media type, and the type of its content.
 
     It is the type of the data of each event of a stream, of each line of `application/x-ndjson`, and of a whole JSON
-    body. A caller may choose a text instead, whose media type is `or_text`, or events, whose data are `or_events`, and
-    after the last of them `last_data`.
+    body. A caller may choose a text instead, whose media type is `or_text`, or events, whose data are `or_events`.
+    Events may have `plain_data` too, which is no JSON: a mark of the beginning or the end.
     """
 
     media_type: str
     content: Any
     or_text: str | None = None
     or_events: Any = None
-    last_data: str | None = None
+    plain_data: str | None = None
 
 
 class Generated(Response):
@@ -184,6 +185,10 @@ class Operation:
     """The `call` label of the metric that counts refused input; None: it is not counted."""
     deprecated: Deprecation | None = None
     """None: the operation is to stay."""
+    accepts: bool = False
+    """Whether it may also answer with 202 and no body: there is nothing to say to what was sent."""
+    challenge: Callable[[Request], str] | None = None
+    """The `WWW-Authenticate` of its 401, where that says more than `Bearer`."""
     public: bool = False
     """Whether it needs no authentication. Such a handler has no `user`."""
     border: Border | None = None

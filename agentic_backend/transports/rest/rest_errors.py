@@ -78,10 +78,15 @@ def refusal(
     form: type[ErrorForm] = ErrorBody,
 ) -> Response:
     """Log a refused request and return the error response, both with the same request id."""
+    return error_response(error, note_refusal(error, path, user), user=user, secrets=secrets, form=form)
+
+
+def note_refusal(error: AgenticError, path: str, user: User | None) -> str:
+    """Log a refused request; its id, for the client."""
     request_id = current_origin().request_id
     whose = {"user_id": user.id} if user is not None else {}
     log.info("request refused", extra={"request_id": request_id, **error.log_fields, "path": path, **whose})
-    return error_response(error, request_id, user=user, secrets=secrets, form=form)
+    return request_id
 
 
 async def _typed(request: Request, error: Exception) -> Response:
@@ -131,6 +136,8 @@ def _of_operation(request: Request, response: Response) -> Response:
     """The response with the headers that every answer of its operation has."""
     if (operation := _operation(request)) is not None:
         response.headers.update(operation.deprecation_headers)
+        if operation.challenge is not None and "www-authenticate" in response.headers:
+            response.headers["www-authenticate"] = operation.challenge(request)
     return response
 
 

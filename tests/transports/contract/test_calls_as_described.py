@@ -102,6 +102,8 @@ BEYOND_A_SCHEMA = (
     "rank: neither the first rank",
     "rank: only answers take feedback",
     "q: expected at most 200 characters, and no control characters",
+    # What a message of MCP answers.
+    "id: not that of a request",
     # What is in a file.
     "file: ",
     # Rules between two values.
@@ -197,6 +199,7 @@ NEED_MORE = {
     "get_steps",
     "rerun_exchange",
     "resume_exchange",
+    "resume_mcp_stream",
     "decide_tool_call",
     "read_share",
     "revoke_share",

@@ -16,7 +16,7 @@ BIN := .venv/bin
 LANES ?= 4
 # The lanes begin with the slowest folders, which tests/support/lanes.py names.
 IN_LANES := -n $(LANES) --dist loadfile --no-loadscope-reorder
-SERVICES := asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_clients or mcp_everything or mongodb or nginx or openai_client or redis or typescript
+SERVICES := ag_ui_client or asyncapi_parser or axe or chromium or firefox or helm or keycloak or mcp_clients or mcp_everything or mongodb or nginx or openai_client or redis or typescript
 # Else each server that a test starts compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE =
 

@@ -89,7 +89,7 @@ class ServerSettings(Section):
         "all together. `auto` is one for each core that the server may use.",
     )
 
-    doors: tuple[Literal["openai", "mcp"], ...] = Field(
+    doors: tuple[Literal["openai", "mcp", "ag-ui"], ...] = Field(
         ("openai",),
         strict=False,
         description="The doors for clients of other products that are open, beside the server's own; without one of "

@@ -69,5 +69,9 @@ def all_operations(
         from agentic_backend.transports.mcp.mcp_api import McpApi
 
         declared += McpApi(services).operations()
+    if "ag-ui" in services.doors:
+        from agentic_backend.transports.ag_ui.ag_ui_api import AgUiApi
+
+        declared += AgUiApi(services).operations()
     declared += InfoApi(services, declared, applications).operations()
     return [*declared, *ContractApi(declared).operations()]

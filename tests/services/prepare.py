@@ -7,6 +7,7 @@ fails.
 import sys
 
 import pytest
+from services.ag_ui_client import ag_ui_modules
 from services.asyncapi_parser import asyncapi_parser
 from services.axe import axe_program
 from services.ferretdb import ferretdb_build
@@ -25,6 +26,7 @@ _BUILDS = (
     asyncapi_parser,
     axe_program,
     mcp_modules,
+    ag_ui_modules,
     openai_modules,
     typescript_modules,
     ferretdb_build,

@@ -28,6 +28,7 @@ RUN_BY = {
     ("docs/doors.md", "text"): "support/doors_guide.py",
     ("docs/how-to/ask-with-an-openai-client.md", "python"): "transports/openai/test_guide.py",
     ("docs/how-to/ask-with-an-mcp-client.md", "*"): "transports/mcp/test_guide.py",
+    ("docs/how-to/show-agents-in-an-ag-ui-front-end.md", "js"): "transports/ag_ui/test_guide.py",
     ("docs/architecture.md", "text"): "test_docs_architecture.py",
     ("docs/production.md", "nginx"): "transports/test_behind_a_proxy.py",
     ("docs/slo.md", "promql"): "test_docs_alerts.py",

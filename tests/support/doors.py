@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
+from uuid import uuid4
 
 import httpx
 from httpx_sse import EventSource
@@ -148,7 +149,9 @@ class _StreamClient:
         self._events: list[Event] = []
 
     async def ask(self, opened: Opened, message: object) -> None:
-        stream = self._http.stream("POST", self._door.path.format(id=opened.id), json=self._door.body(opened, message))
+        stream = self._http.stream(
+            "POST", self._door.path.format(id=opened.id, agent=opened.agent_id), json=self._door.body(opened, message)
+        )
         response = await self._stack.enter_async_context(stream)
         if response.status_code != 200 or response.headers["content-type"] == "application/json":
             error = self._door.error(json.loads(await response.aread()))
@@ -183,8 +186,8 @@ async def _events(response: httpx.Response) -> AsyncIterator[Event]:
         if sent.data == LAST_OF_OPENAI:
             return
         event: Event = sent.json()
-        # One without a type is a message to clients.
-        assert sent.event == event.get("type", "message")
+        # One without a name is a message to clients.
+        assert sent.event in (event.get("type"), "message")
         yield event
 
 
@@ -251,6 +254,20 @@ def _of_mcp(events: Sequence[Event]) -> Outcome | None:
     if result["isError"]:
         return Outcome("failed", "", facts["error"]["code"])
     return Outcome("ok", facts["answer"]) if facts["status"] == "ok" else Outcome("stopped", "")
+
+
+def _of_ag_ui(events: Sequence[Event]) -> Outcome | None:
+    if not events or events[-1]["type"] not in ("RUN_FINISHED", "RUN_ERROR"):
+        return None
+    if events[-1]["type"] == "RUN_ERROR":
+        return Outcome("failed", "", events[-1]["code"])
+    if events[-1]["outcome"]["type"] == "cancelled":
+        return Outcome("stopped", "")
+    texts: dict[str, str] = {}
+    for event in events:
+        if event["type"] == "TEXT_MESSAGE_CONTENT":
+            texts[event["messageId"]] = texts.get(event["messageId"], "") + event["delta"]
+    return Outcome("ok", list(texts.values())[-1])
 
 
 def _error_of_mcp(body: dict[str, Any]) -> dict[str, Any]:
@@ -379,5 +396,19 @@ MCP = Door(
     error=_error_of_mcp,
 )
 
-DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC, OPENAI, OPENAI_QUERY, OPENAI_RESPONSES, MCP)
+AG_UI = Door(
+    "ag-ui",
+    "/ag-ui/agents/{agent}",
+    "messages.0.content",
+    lambda opened, message: {
+        "threadId": opened.id,
+        "runId": uuid4().hex,
+        "messages": [{"id": "1", "role": "user", "content": message}],
+    },
+    _of_ag_ui,
+    stops_with_client=True,
+    opens_sessions=True,
+)
+
+DOORS = (WEBSOCKET, REST, QUERY, SESSION_STREAM, CHAT_RUNS, CLASSIC, OPENAI, OPENAI_QUERY, OPENAI_RESPONSES, MCP, AG_UI)
 IN_SESSIONS = [door for door in DOORS if door.has_session]

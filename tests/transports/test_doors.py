@@ -224,7 +224,9 @@ async def test_who_does_not_read_is_let_go_and_that_is_no_error(
                     while await metric_at(server.internal, "chat_open_sockets"):
                         await asyncio.sleep(0.05)
             else:
-                async with deaf_post(server.address, door.path.format(id=session.id), ask.encode()):
+                async with deaf_post(
+                    server.address, door.path.format(id=session.id, agent=session.agent_id), ask.encode()
+                ):
                     while "client too slow" not in [record.getMessage() for record in caplog.records]:
                         await asyncio.sleep(0.05)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -236,7 +238,11 @@ async def test_curl_reads_an_answer_to_its_end(server: RunningServer, door: Door
     session = await opened(server)
     sent = ["-H", "Authorization: Bearer dev:alice", "-d", json.dumps(door.body(session, "What is 12*34?"))]
     curl = await asyncio.create_subprocess_exec(
-        "curl", "-sN", *sent, server.address + door.path.format(id=session.id), stdout=asyncio.subprocess.PIPE
+        "curl",
+        "-sN",
+        *sent,
+        server.address + door.path.format(id=session.id, agent=session.agent_id),
+        stdout=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(PATIENCE_S):
         answer, _ = await curl.communicate()

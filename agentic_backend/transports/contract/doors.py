@@ -45,6 +45,12 @@ DOORS = (
         "Clients of the Model Context Protocol: an agent is a tool.",
         by_setting=True,
     ),
+    Door(
+        "ag-ui",
+        ("/ag-ui",),
+        "Front ends that speak the Agent User Interaction Protocol.",
+        by_setting=True,
+    ),
     Door("applications", ("/apps",), "Calls of the applications that the server has loaded."),
     Door("contract", ("/openapi.json", "/asyncapi.json"), "The documents that machines read."),
 )

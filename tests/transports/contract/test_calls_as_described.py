@@ -231,7 +231,7 @@ def put_ids(case: Any, theirs: Owned) -> None:
         "runId": theirs.exchange_id,
         "attachments": [theirs.attachment_id],
     }
-    if operation_of(case).id == "start_run":
+    if operation_of(case).id in ("start_run", "run_ag_ui_agent"):
         # It is the caller's own name for the new run.
         del ids["runId"]
     for values in (case.path_parameters, case.query, case.body):
@@ -250,7 +250,7 @@ def test_no_call_shows_or_changes_what_is_anothers(case: Any, user: str, other: 
     assert not [name for name in theirs.names if name in response.text]
     if is_for_admins(operation.path) or operation.id in FOR_AUTHORS:
         assert response.status_code in (403, 400)
-    elif operation.path_parameters and operation.id != "get_model":
+    elif operation.path_parameters and operation.id not in ("get_model", "run_ag_ui_agent"):
         # Agents are nobody's own.
         assert response.status_code in (404, 400)
     if operation.method != "GET":

@@ -14,12 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import load_client
 import servers
 from figures import median
 from servers import Server
 from websockets.asyncio.client import connect
+
+from agentic_backend.transports.contract import doors as contract
 
 ROUNDS, AT_ONCE = 5, 50
 TURNS = {"no-delay": 400, "five-ms": 150}
@@ -55,12 +58,11 @@ async def stream(
 ) -> AsyncIterator[Ask]:
     """Its requests follow each other on one connection. `end` is in every answer that is complete."""
     names = {"session_id": session_id, "agent_id": agent_id}
-    filled = _filled(body, names)
     http = Http(*await _connection(server), server)
     try:
 
         async def ask() -> None:
-            answer = await http.post(path.format(**names), filled)
+            answer = await http.post(path.format(**names), _filled(body, {**names, "turn": uuid4().hex}))
             assert end in answer, answer
 
         yield ask
@@ -150,6 +152,27 @@ DOORS: dict[str, Door] = {
         body={**_MODEL, "input": "hello", "conversation": "{session_id}", "stream": True},
         end=b"event: response.completed",
     ),
+    "MCP": partial(
+        stream,
+        path="/mcp",
+        body={
+            "jsonrpc": "2.0",
+            "id": "{turn}",
+            "method": "tools/call",
+            "params": {
+                "name": "{agent_id}",
+                "arguments": {"message": "hello", "session_id": "{session_id}"},
+                "_meta": {"progressToken": "{turn}"},
+            },
+        },
+        end=b'"isError":false',
+    ),
+    "AG-UI": partial(
+        stream,
+        path="/ag-ui/agents/{agent_id}",
+        body={"threadId": "{session_id}", "runId": "{turn}", "messages": [{"id": "1", **_HELLO}]},
+        end=b'"outcome":{"type":"success"}',
+    ),
 }
 
 
@@ -186,7 +209,11 @@ async def _session(server: Server, agent_id: str) -> str:
 def measure(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
     """The median of the CPU per turn in ms, by agent and door."""
     found: dict[str, dict[str, list[float]]] = {agent_id: {name: [] for name in DOORS} for agent_id in TURNS}
-    with tempfile.TemporaryDirectory() as directory, servers.product(Path(directory)) as server:
+    opened = {"AGENTIC_SERVER__DOORS": json.dumps([door.name for door in contract.DOORS if door.by_setting])}
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        servers.product(Path(directory), environment=opened) as server,
+    ):
         for number in range(rounds):
             for agent_id, turns in TURNS.items():
                 # Each round begins with another door: what one leaves to do costs the next a little.

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -44,8 +44,8 @@ _SHOWN = 400
 class _Run(NamedTuple):
     exchange: ExchangeLog | None
     """None: there is nothing to do."""
-    before: Sequence[Json]
-    """The messages of the thread before the exchange."""
+    before: Callable[[], Sequence[Json]]
+    """Gives the messages of the thread before the exchange."""
     after_seq: int = 0
     known: Sequence[ChatMessage] = ()
     """The messages of the exchange that the client has, up to `after_seq`."""
@@ -106,7 +106,7 @@ class AgUiApi:
             named = {"thread_id": body.thread_id, "run_id": body.run_id}
             first: list[AgUiEvent] = [RunStarted(**named)]
             if run.only_shows:
-                first.append(MessagesSnapshot(messages=list(run.before)))
+                first.append(MessagesSnapshot(messages=list(run.before())))
             if run.exchange is None:
                 ended = RunFinished(**named, outcome=Outcome(type="success"))
                 return EventStream(_nothing_done([*first, ended]), place.pop_all())
@@ -160,7 +160,7 @@ class AgUiApi:
         """What runs or waits in a thread, with what was said before it, or all messages if nothing does."""
         session_id, _ = await self._session_of(user, thread_id)
         if session_id is None:
-            return _Run(None, [], only_shows=True)
+            return _Run(None, list, only_shows=True)
         session, exchange = await self._orchestrator.running_in(user, session_id)
         _, messages = await self._sessions.messages(user, session_id, max(-1, session.next_rank - 1 - _SHOWN), _SHOWN)
         running = None if exchange is None else exchange.exchange_id
@@ -170,7 +170,7 @@ class AgUiApi:
             for each in past
             for told_message in told(each, each.exchange_id, stored_id_of(each.exchange_id, each.rank))
         ]
-        return _Run(exchange, shown, only_shows=True)
+        return _Run(exchange, lambda: shown, only_shows=True)
 
     async def _session_of(self, user: User, thread_id: str) -> tuple[str | None, str | None]:
         """The id of a thread's session, or of the one to open. A name of the client's own names the same each time."""

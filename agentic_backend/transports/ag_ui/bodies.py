@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agentic_backend.errors import BadFrame
+from agentic_backend.exact_json import depth_of
 from agentic_backend.protocol.frames import Id, first_problem
 from agentic_backend.transports.camel_case import CamelBody
 
 _MOST_MESSAGES = 2_000
 _MOST_ENTRIES = 256
+_DEEPEST = 100
 
 
 class OpenBody(CamelBody):
@@ -53,6 +55,14 @@ class InputMessage(OpenBody):
 
     role: Literal["developer", "system", "assistant", "user", "tool", "activity", "reasoning"]
     content: Any = Field(default=None, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_too_deep(cls, raw: Any) -> Any:
+        # It may have to be sent back.
+        if depth_of(raw) > _DEEPEST:
+            raise ValueError(f"nested more than {_DEEPEST} levels deep")
+        return raw
 
 
 class AskedMessage(OpenBody):
@@ -102,7 +112,6 @@ class RunAgentInput(OpenBody):
     forwarded_props: dict[str, Any] = Field(default_factory=dict, repr=False)
     resume: list[ResumeEntry] = Field(default_factory=list, max_length=_MOST_ENTRIES)
 
-    @property
     def sent(self) -> list[dict[str, Any]]:
         """The messages as they were sent."""
         return [message.model_dump(by_alias=True, exclude_unset=True) for message in self.messages]

@@ -5,7 +5,7 @@ is not what is stored in the end, such as one that a module has changed, a snaps
 end.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_backend.errors import AgenticError, Internal
@@ -70,12 +70,12 @@ class RunRenderer:
         named: Mapping[str, str],
         exchange: ExchangeLog,
         known: Sequence[ChatMessage],
-        before: Sequence[Json],
+        before: Callable[[], Sequence[Json]],
         request_id: str,
     ) -> None:
         """`named` are the ids of the thread and the run.
 
-        The client has the messages `known` of the exchange already, and those `before` of its thread.
+        The client has the messages `known` of the exchange already, and those that `before` gives of its thread.
         """
         self._named = named
         self._exchange = exchange
@@ -223,7 +223,7 @@ class RunRenderer:
         new = [message for message in messages if message.rank in self._ids and message.rank not in self._known]
         exchange_id = self._exchange.exchange_id
         own = [each for message in new for each in told(message, exchange_id, self._ids[message.rank])]
-        return MessagesSnapshot(messages=[*self._before, *own])
+        return MessagesSnapshot(messages=[*self._before(), *own])
 
 
 def _opened(written: _OpenText) -> Sequence[AgUiEvent]:

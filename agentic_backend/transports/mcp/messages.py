@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from agentic_backend.errors import BadFrame
 from agentic_backend.protocol.events import Code, ErrorInfo, RequestId, Retryable
@@ -15,6 +15,7 @@ _LARGEST = 2**53
 
 RpcId = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[str, Field(max_length=LONGEST_ID)]
 """The id of a request, or the token of its progress."""
+_RPC_ID: TypeAdapter[str | int] = TypeAdapter(RpcId)
 Json = dict[str, Any]
 
 
@@ -47,9 +48,10 @@ class ClientMessage(Frame):
         """Raises BadFrame."""
         meta = self.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        if token is None or isinstance(token, str | int):
-            return token if not isinstance(token, str) else token[:LONGEST_ID]
-        raise BadFrame("params._meta.progressToken: expected a text or an integer")
+        try:
+            return None if token is None else _RPC_ID.validate_python(token, strict=True)
+        except ValidationError:
+            raise BadFrame("params._meta.progressToken: expected a text or an integer, as an id") from None
 
 
 class RpcErrorData(Value):

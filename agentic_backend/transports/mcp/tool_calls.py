@@ -85,8 +85,11 @@ class ToolCalls:
             exchange = await self._orchestrator.view(user, point.exchange_id)
             # Whoever has its end follows nothing; the answer to the call comes with that.
             after_seq = point.seq if exchange.final is None else min(point.seq, exchange.final.seq - 1)
+            call = _OpenCall(exchange, point, client)
+            if exchange.is_waiting and exchange.last_seq <= point.seq:
+                call.note_shown(await self.waiting(user, point.exchange_id))
             feed = followed(self._door, user, exchange, place, after_seq=after_seq)
-            return EventStream(self._streamed(_OpenCall(exchange, point, client), feed), place.pop_all())
+            return EventStream(self._streamed(call, feed), place.pop_all())
 
     async def cancel(self, user: User, message: ClientMessage, client: ClientSession) -> None:
         """Stop what the call with the notification's `requestId` has begun, if anything."""
@@ -176,6 +179,11 @@ class _OpenCall:
     @property
     def exchange_id(self) -> str:
         return self._exchange.exchange_id
+
+    def note_shown(self, asked: HumanRequests) -> None:
+        """Take note of what the client was asked on the stream that this one goes on with."""
+        self._asked = asked
+        self._elicited = {ElicitationId.of(self.exchange_id, each).encode() for each in asked.requests[:1]}
 
     def give_up(self, reason: str | None) -> None:
         if self._asked is not None and self.feed is not None:

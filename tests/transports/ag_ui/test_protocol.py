@@ -64,6 +64,16 @@ async def test_what_front_ends_send_beside_that_is_left_alone(server: RunningSer
     assert status == 200 and events[-1]["outcome"] == {"type": "success"}
 
 
+async def test_values_within_values_are_no_error_of_the_server(server: RunningServer) -> None:
+    deep: Any = "x"
+    for _ in range(900):
+        deep = [deep]
+    told = [{"id": "0", "role": "assistant", "content": deep}, *HELLO]
+    assert await run(server, "deep", "echo", messages=told) == (400, "messages.0: nested more than 100 levels deep")
+    assert (await run(server, "deep", "echo", forwardedProps={"a": deep}))[0] == 400
+    assert (await run(server, "deep", "echo", messages=[{"id": "0", "role": "user", "content": deep}]))[0] == 400
+
+
 async def test_a_file_goes_by_the_id_of_its_upload(server: RunningServer) -> None:
     async with rest(server, "dev:files") as http:
         uploaded = (await http.post("/attachments", files={"file": ("notes.txt", b"the notes")})).json()

@@ -40,7 +40,7 @@ def final(*messages: ChatMessage, status: ExchangeStatus = ExchangeStatus.OK) ->
 
 def renderer(known: Sequence[ChatMessage] = ()) -> RunRenderer:
     named = {"thread_id": "t", "run_id": "r"}
-    return RunRenderer(named, ExchangeLog("s", "e"), known, BEFORE, "request")
+    return RunRenderer(named, ExchangeLog("s", "e"), known, lambda: BEFORE, "request")
 
 
 def rendered(*events: Event, by: RunRenderer | None = None) -> list[dict[str, Any]]:

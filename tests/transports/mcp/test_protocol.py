@@ -247,6 +247,31 @@ async def test_who_shares_a_conversation_lets_others_read_it(server: RunningServ
     assert "echo: good news" in content["text"] and "sharing" not in content["text"]
 
 
+async def test_a_form_that_is_cancelled_after_its_stream_broke_ends_the_call(server: RunningServer) -> None:
+    async with http_of(server, "returning") as http:
+        await introduced(http)
+        async with streamed(http, asking("name", "go", 9)) as events:
+            async for place, data in events:
+                if data is not None and data.get("method") == "elicitation/create":
+                    last, form = place, data
+                    break
+        async with http.stream("GET", "/mcp", headers={"Last-Event-ID": last}) as response:
+            answer = {"jsonrpc": "2.0", "id": form["id"], "result": {"action": "cancel"}}
+            assert (await http.post("/mcp", json=answer)).status_code == 202
+            again = [data async for _, data in _events(response)]
+    [waits] = again
+    assert waits["id"] == 9 and waits["result"]["structuredContent"]["status"] == "awaiting_human"
+
+
+@pytest.mark.parametrize("token", [10**30, "x" * 129, True, 1.5, {}, []], ids=str)
+async def test_a_token_of_progress_is_an_id(server: RunningServer, token: Any) -> None:
+    body = asking("echo", "hello") | {"id": "a"}
+    body["params"]["_meta"]["progressToken"] = token
+    async with http_of(server, "tokens") as http:
+        answer = (await http.post("/mcp", json=body)).json()
+    assert answer["id"] == "a" and answer["result"]["structuredContent"]["error"]["code"] == "bad_frame"
+
+
 async def test_a_client_that_leaves_in_mid_call_leaves_the_exchange_alone(server: RunningServer) -> None:
     async with http_of(server, "leaving") as http, rest(server, "dev:leaving") as api:
         await introduced(http)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -246,7 +247,27 @@ async def test_curl_reads_an_answer_to_its_end(server: RunningServer, door: Door
     )
     async with asyncio.timeout(PATIENCE_S):
         answer, _ = await curl.communicate()
-    lines = [line.removeprefix("data: ") for line in answer.decode().splitlines() if line.startswith("data")]
-    data = [json.loads(line) for line in lines if line != LAST_OF_OPENAI]
     assert curl.returncode == 0
-    assert door.outcome(data) == Outcome("ok", "12*34 = 408.")
+    assert door.outcome(data_in(answer)) == Outcome("ok", "12*34 = 408.")
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if not door.is_socket], ids=lambda door: door.name)
+async def test_a_client_of_http_1_0_that_has_ended_its_side_is_answered(server: RunningServer, door: Door) -> None:
+    session = await opened(server)
+    body = json.dumps(door.body(session, "What is 12*34?")).encode()
+    path = door.path.format(id=session.id, agent=session.agent_id)
+    head = f"POST {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer dev:alice\r\nContent-Length: {len(body)}"
+    address = urlsplit(server.address)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(f"{head}\r\n\r\n".encode() + body)
+    writer.write_eof()
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await reader.read()
+    writer.close()
+    assert door.outcome(data_in(answer)) == Outcome("ok", "12*34 = 408.")
+
+
+def data_in(answer: bytes) -> list[Any]:
+    """The data of the events in an answer."""
+    lines = [line.removeprefix("data: ") for line in answer.decode().splitlines() if line.startswith("data")]
+    return [json.loads(line) for line in lines if line != LAST_OF_OPENAI]

@@ -61,8 +61,9 @@ _RESULT_SCHEMA: Json = {
     "properties": {
         "status": _TEXT
         | {
-            "enum": ["ok", "blocked", "stopped", "error", "interrupted", "awaiting_human", "refused"],
-            "description": "How it has ended; `awaiting_human`: it waits for a person; `refused`: nothing has begun.",
+            "enum": ["ok", "blocked", "stopped", "error", "interrupted", "awaiting_human", "running", "refused"],
+            "description": "How it has ended; `awaiting_human`: it waits for a person; `running`: it has not ended; "
+            "`refused`: nothing has begun.",
         },
         "answer": _TEXT | {"description": "The agent's words."},
         "session_id": _TEXT | {"description": "The conversation; give it to the next call to go on."},
@@ -128,6 +129,12 @@ def waiting_result(asked: HumanRequests, session_id: str | None, exchange_id: st
         said = f"The answer was not taken: {reason}\n\n{said}"
     shown = asked.model_dump(mode="json")
     return _result(said, "awaiting_human", "", session_id, exchange_id, None, {"asked": shown})
+
+
+def unfinished_result(error: ErrorInfo, session_id: str | None, exchange_id: str) -> Json:
+    """The result where the stream of a call ends before its exchange, which goes on."""
+    said = f"{error.content} `{GET_ANSWER}` with this exchange_id has the answer later."
+    return _result(said, "running", "", session_id, exchange_id, error)
 
 
 def refused_result(error: ErrorInfo) -> Json:

@@ -33,6 +33,7 @@ from agentic_backend.transports.mcp.agent_tools import (
     ended_result,
     exposed,
     refused_result,
+    unfinished_result,
     waiting_result,
 )
 from agentic_backend.transports.mcp.client_session import ClientSession
@@ -208,7 +209,7 @@ class _OpenCall:
             yield [self._answer(waiting)]
         elif not self._client.primes:
             error = ErrorInfo.of(why_cut(feed) or Internal(), current_origin().request_id)
-            yield [self._answer(refused_result(error))]
+            yield [self._answer(unfinished_result(error, self._exchange.session_id, self.exchange_id))]
         # Any other client takes the stream up again: with a new token, or at another instance.
 
     def _messages(self, event: Event) -> Iterator[ServerMessage]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from support.chat_client import PATIENCE_S
 from support.rest_client import plain_http, rest
 from support.running_server import RunningServer, running_server
 from support.signing_realm import signing_realm
+
+from agentic_backend.transports import credentials
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -285,3 +288,25 @@ async def test_a_client_that_leaves_in_mid_call_leaves_the_exchange_alone(server
             ] == "running":
                 await asyncio.sleep(0.05)
     assert found["status"] == "ok"
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+async def test_a_stream_that_ends_with_its_token_is_taken_up_with_another_one(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr(credentials, "EXPIRY_LEEWAY_S", 0)
+    soon = int(time.time()) + 2
+    headers = {"Authorization": f"Bearer dev:expiring:{soon}", "MCP-Protocol-Version": version}
+    async with http_of(server, "expiring", **headers) as http:
+        async with streamed(http, asking("assistant", "wait 3 seconds")) as events:
+            told = [(place, data) async for place, data in events]
+        http.headers["Authorization"] = "Bearer dev:expiring"
+        again = await http.get("/mcp", headers={"Last-Event-ID": told[-1][0]})
+    answers = [data for _, data in told if data is not None and "result" in data]
+    if version == "2025-11-25":
+        assert answers == [], "its clients come back by themselves"
+    else:
+        [answer] = answers
+        facts = answer["result"]["structuredContent"]
+        assert (facts["status"], facts["error"]["code"]) == ("running", "token_expired")
+    assert '"status":"ok"' in again.text

@@ -13,8 +13,8 @@ from agentic_backend.transports.mcp.messages import INVALID_PARAMS, RpcError
 VERSIONS = ("2025-06-18", "2025-11-25")
 """The protocol's versions that are spoken, the last one with those that speak none of them."""
 _PRIMES_SINCE = "2025-11-25"
-_ID = re.compile(r"[0-9a-f]{32}(?P<flags>[ae])")
-_ASKS, _ELICITS = "a", "e"
+_ID = re.compile(r"[0-9a-f]{32}(?P<forms>[fn])")
+_FORMS, _NO_FORMS = "f", "n"
 
 
 class ClientSession(NamedTuple):
@@ -33,7 +33,7 @@ class ClientSession(NamedTuple):
             raise RpcError(INVALID_PARAMS, "params.protocolVersion: expected a text")
         elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
         elicits = isinstance(elicitation, dict) and (not elicitation or "form" in elicitation)
-        begun = cls(f"{uuid4().hex}{_ELICITS if elicits else _ASKS}", elicits)
+        begun = cls(f"{uuid4().hex}{_FORMS if elicits else _NO_FORMS}", elicits)
         return begun, asked if asked in VERSIONS else VERSIONS[-1]
 
     @classmethod
@@ -47,4 +47,4 @@ class ClientSession(NamedTuple):
         found = _ID.fullmatch(session_id)
         if found is None:
             raise NotFound("There is no such session; begin one with `initialize`.")
-        return cls(session_id, found["flags"] == _ELICITS, primes)
+        return cls(session_id, found["forms"] == _FORMS, primes)

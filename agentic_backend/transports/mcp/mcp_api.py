@@ -45,9 +45,10 @@ from agentic_backend.transports.rest.rest_errors import json_response
 PATH = "/mcp"
 METADATA_PATH = f"/.well-known/oauth-protected-resource{PATH}"
 """RFC 9728 §3.1."""
-_SESSION = Header("Mcp-Session-Id", "What `initialize` has answered with.", "9d27aa4e4f7c19a0c3b1d8e7f6a5b4c3e")
+_SESSION = Header("Mcp-Session-Id", "What `initialize` has answered with.", "9d27aa4e4f7c19a0c3b1d8e7f6a5b4c3f")
 _VERSION = Header("MCP-Protocol-Version", "The version that `initialize` has answered with.", "2025-11-25")
-_LAST_EVENT = Header(HEADER, "The id of the last event of the stream of a call.", "")
+_POINT = ResumePoint(exchange_id="4f7c19", seq=3, told=1, request_id=1, progress_token=None)
+_LAST_EVENT = Header(HEADER, "The id of the last event of the stream of a call.", _POINT.encode())
 _INSTRUCTIONS = (
     "Each tool is an agent that answers in words. A result's session_id goes on with the conversation; get_answer "
     "waits for an answer that was not there yet."
@@ -188,20 +189,22 @@ class McpApi:
         try:
             asked = named.request_in(await self._calls.waiting(user, named.exchange_id))
             if asked is None:
+                # It was decided on another door.
                 raise ApprovalNotFound
+        except AgenticError as error:
+            self._calls.note(error, request, user)
+            return
+        try:
             decided = None if body.result is None else await asyncio.to_thread(decisions_of, asked, body.result)
-            if decided is not None:
-                tokens = tokens_of(request, user)
-                await self._orchestrator.human_resume(user, None, named.exchange_id, decided, tokens)
+            if decided is None:
+                self._calls.give_up(named.exchange_id)
                 return
-        except (ApprovalNotFound, ExchangeNotFound) as error:
-            # It was decided on another door, or is nothing of this user's: nobody waits for it here.
+            await self._orchestrator.human_resume(user, None, named.exchange_id, decided, tokens_of(request, user))
+        except ApprovalNotFound as error:
             self._calls.note(error, request, user)
         except AgenticError as error:
             self._calls.note(error, request, user)
             self._calls.give_up(named.exchange_id, error.content)
-        else:
-            self._calls.give_up(named.exchange_id)
 
 
 def _accepted() -> Response:

@@ -43,6 +43,7 @@ from agentic_backend.transports.mcp.messages import (
     ClientMessage,
     Json,
     RpcError,
+    RpcId,
     ServerMessage,
 )
 from agentic_backend.transports.mcp.progress import Progress
@@ -58,22 +59,23 @@ class ToolCalls:
         self._sessions = services.sessions.service
         self._open: defaultdict[str, set[_OpenCall]] = defaultdict(set)
         """The calls that are being streamed here, by exchange id: as many as there are streams."""
+        self._requests: dict[tuple[str, str | None, RpcId], _OpenCall] = {}
+        """The same by the id of the user, the session of MCP and the id of the request."""
 
     async def call(self, request: Request, user: User, message: ClientMessage, client: ClientSession) -> Response:
         """Ask for what a `tools/call` asks. A refusal is a result too, which models read. Raises RpcError."""
         assert message.id is not None, "a call is a request"
         try:
             with self._door.kpi.calls.refusals("ask"), self._door.connections.stream(user.id) as place:
+                # Before anything begins, as it may be wrong.
+                token = message.progress_token
                 exchange = await self._exchange(request, user, message, client)
                 start = ResumePoint(
-                    exchange_id=exchange.exchange_id,
-                    seq=0,
-                    told=0,
-                    request_id=message.id,
-                    progress_token=message.progress_token,
+                    exchange_id=exchange.exchange_id, seq=0, told=0, request_id=message.id, progress_token=token
                 )
                 feed = followed(self._door, user, exchange, place)
-                return EventStream(self._streamed(_OpenCall(exchange, start, client), feed), place.pop_all())
+                call = _OpenCall(user.id, exchange, start, client)
+                return EventStream(self._streamed(call, feed), place.pop_all())
         except (Unauthenticated, TokenExpired):
             raise
         except AgenticError as error:
@@ -86,20 +88,23 @@ class ToolCalls:
             exchange = await self._orchestrator.view(user, point.exchange_id)
             # Whoever has its end follows nothing; the answer to the call comes with that.
             after_seq = point.seq if exchange.final is None else min(point.seq, exchange.final.seq - 1)
-            call = _OpenCall(exchange, point, client)
+            call = _OpenCall(user.id, exchange, point, client)
             if exchange.is_waiting and exchange.last_seq <= point.seq:
                 call.note_shown(await self.waiting(user, point.exchange_id))
             feed = followed(self._door, user, exchange, place, after_seq=after_seq)
             return EventStream(self._streamed(call, feed), place.pop_all())
 
     async def cancel(self, user: User, message: ClientMessage, client: ClientSession) -> None:
-        """Stop what the call with the notification's `requestId` has begun, if anything."""
-        if client.id is None or (key := _key(client.id, message.params.get("requestId"))) is None:
+        """End the call with the notification's `requestId`, without an answer, and stop what it has begun."""
+        request_id = message.params.get("requestId")
+        if client.id is None or not isinstance(request_id, str | int):
             return
+        if (key := _key(client.id, request_id)) is None:
+            return
+        if (call := self._requests.get((user.id, client.id, request_id))) is not None:
+            call.cancel()
         exchange_id = await self._orchestrator.asked_as(user, key)
         if exchange_id is not None:
-            for call in self._open.get(exchange_id, ()):
-                call.is_cancelled = True
             await self._orchestrator.stop(user, None, exchange_id)
 
     def give_up(self, exchange_id: str, reason: str | None = None) -> None:
@@ -151,10 +156,13 @@ class ToolCalls:
     def _opened(self, call: "_OpenCall", feed: Feed) -> Iterator[None]:
         calls = self._open[call.exchange_id]
         calls.add(call)
+        self._requests[call.request] = call
         call.feed = feed
         try:
             yield
         finally:
+            if self._requests.get(call.request) is call:
+                del self._requests[call.request]
             calls.discard(call)
             if not calls:
                 self._open.pop(call.exchange_id, None)
@@ -163,7 +171,8 @@ class ToolCalls:
 class _OpenCall:
     """One stream of a call."""
 
-    def __init__(self, exchange: ExchangeLog, start: ResumePoint, client: ClientSession) -> None:
+    def __init__(self, user_id: str, exchange: ExchangeLog, start: ResumePoint, client: ClientSession) -> None:
+        self.request = (user_id, client.id, start.request_id)
         self._exchange = exchange
         self._point = start
         self._client = client
@@ -172,7 +181,7 @@ class _OpenCall:
         """What the exchange waits for, if it waits."""
         self._elicited: set[str] = set()
         self.feed: Feed | None = None
-        self.is_cancelled = False
+        self._is_cancelled = False
         """Whether the client wants no answer any more."""
         self._is_given_up = False
         self._reason: str | None = None
@@ -180,6 +189,11 @@ class _OpenCall:
     @property
     def exchange_id(self) -> str:
         return self._exchange.exchange_id
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        if self.feed is not None:
+            self.feed.end(CloseCode.GOING_AWAY)
 
     def note_shown(self, asked: HumanRequests) -> None:
         """Take note of what the client was asked on the stream that this one goes on with."""
@@ -200,10 +214,12 @@ class _OpenCall:
             for event in events:
                 sent += map(self._sent, self._messages(event))
                 if (result := self._result(event)) is not None:
-                    yield sent if self.is_cancelled else [*sent, self._answer(result)]
+                    yield sent if self._is_cancelled else [*sent, self._answer(result)]
                     return
             if sent:
                 yield sent
+        if self._is_cancelled:
+            return
         if self._is_given_up and self._asked is not None:
             waiting = waiting_result(self._asked, self._exchange.session_id, self.exchange_id, self._reason)
             yield [self._answer(waiting)]

@@ -250,6 +250,32 @@ async def test_who_shares_a_conversation_lets_others_read_it(server: RunningServ
     assert "echo: good news" in content["text"] and "sharing" not in content["text"]
 
 
+async def test_a_cancelled_wait_leaves_the_exchange_alone_and_a_cancelled_ask_tells_who_waits(
+    server: RunningServer,
+) -> None:
+    async with http_of(server, "cancels") as http, rest(server, "dev:cancels") as api:
+        await introduced(http)
+        async with streamed(http, asking("assistant", "hang after 5 tokens", "ask")) as events:
+            await anext(events)
+            await anext(events)
+            [session] = (await api.get("/sessions")).json()["sessions"]
+            arguments = {"exchange_id": session["active_exchange_id"]}
+            wait = {"name": "get_answer", "arguments": arguments, "_meta": {"progressToken": "p"}}
+
+            async with streamed(http, message("tools/call", wait, "wait")) as waiting:
+                await anext(waiting)
+                await http.post("/mcp", json=message("notifications/cancelled", {"requestId": "wait"}, id=None))
+                assert not [data async for _, data in waiting if data is not None and "result" in data]
+            assert (await api.get(f"/exchanges/{session['active_exchange_id']}")).json()["status"] == "running"
+
+            async with streamed(http, message("tools/call", wait, "wait again")) as waiting:
+                await anext(waiting)
+                await http.post("/mcp", json=message("notifications/cancelled", {"requestId": "ask"}, id=None))
+                stopped = [data async for _, data in waiting][-1]
+            assert stopped["result"]["structuredContent"]["status"] == "stopped"
+            assert not [data async for _, data in events if data is not None and "result" in data]
+
+
 async def test_a_form_that_is_cancelled_after_its_stream_broke_ends_the_call(server: RunningServer) -> None:
     async with http_of(server, "returning") as http:
         await introduced(http)
@@ -270,8 +296,9 @@ async def test_a_form_that_is_cancelled_after_its_stream_broke_ends_the_call(ser
 async def test_a_token_of_progress_is_an_id(server: RunningServer, token: Any) -> None:
     body = asking("echo", "hello") | {"id": "a"}
     body["params"]["_meta"]["progressToken"] = token
-    async with http_of(server, "tokens") as http:
+    async with http_of(server, "tokens") as http, rest(server, "dev:tokens") as api:
         answer = (await http.post("/mcp", json=body)).json()
+        assert (await api.get("/sessions")).json()["sessions"] == [], "nothing has begun"
     assert answer["id"] == "a" and answer["result"]["structuredContent"]["error"]["code"] == "bad_frame"
 
 

@@ -48,10 +48,17 @@ class ClientMessage(Frame):
         """Raises BadFrame."""
         meta = self.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        try:
-            return None if token is None else _RPC_ID.validate_python(token, strict=True)
-        except ValidationError:
-            raise BadFrame("params._meta.progressToken: expected a text or an integer, as an id") from None
+        if token is not None and id_in(token) is None:
+            raise BadFrame("params._meta.progressToken: expected a text or an integer, as an id")
+        return token
+
+
+def id_in(value: object) -> str | int | None:
+    """The id that a parameter names; None if it is none."""
+    try:
+        return _RPC_ID.validate_python(value, strict=True)
+    except ValidationError:
+        return None
 
 
 class RpcErrorData(Value):

@@ -45,6 +45,7 @@ from agentic_backend.transports.mcp.messages import (
     RpcError,
     RpcId,
     ServerMessage,
+    id_in,
 )
 from agentic_backend.transports.mcp.progress import Progress
 from agentic_backend.transports.mcp.resume_point import ResumePoint
@@ -96,14 +97,12 @@ class ToolCalls:
 
     async def cancel(self, user: User, message: ClientMessage, client: ClientSession) -> None:
         """End the call with the notification's `requestId`, without an answer, and stop what it has begun."""
-        request_id = message.params.get("requestId")
-        if client.id is None or not isinstance(request_id, str | int):
-            return
-        if (key := _key(client.id, request_id)) is None:
+        request_id = id_in(message.params.get("requestId"))
+        if client.id is None or request_id is None:
             return
         if (call := self._requests.get((user.id, client.id, request_id))) is not None:
             call.cancel()
-        exchange_id = await self._orchestrator.asked_as(user, key)
+        exchange_id = await self._orchestrator.asked_as(user, _key(client.id, request_id))
         if exchange_id is not None:
             await self._orchestrator.stop(user, None, exchange_id)
 
@@ -140,7 +139,9 @@ class ToolCalls:
             session_id=asked.session_id,
             agent_id=name,
             attachments=asked.attachments,
-            client_exchange_id=None if client.id is None else _key(client.id, message.id),
+            client_exchange_id=_key(client.id, message.id)
+            if client.id is not None and message.id is not None
+            else None,
         )
         try:
             return await self._orchestrator.ask(user, turn, tokens_of(request, user), current_origin().request_id)
@@ -276,11 +277,6 @@ class _OpenCall:
         return ServerSentEvent(data=message.model_dump_json(), id=self._point.encode())
 
 
-def _key(session_id: str, request_id: object) -> str | None:
-    """The client's id for the exchange of a call; None for what is no id of a request."""
-    if not isinstance(request_id, str | int) or isinstance(request_id, bool):
-        return None
-    try:
-        return f"mcp-{sha256(orjson.dumps([session_id, request_id])).hexdigest()[:32]}"
-    except orjson.JSONEncodeError:
-        return None
+def _key(session_id: str, request_id: RpcId) -> str:
+    """The client's id for the exchange of a call."""
+    return f"mcp-{sha256(orjson.dumps([session_id, request_id])).hexdigest()[:32]}"

@@ -77,7 +77,7 @@ async def full_log_disk(site: Site) -> AsyncIterator[None]:
             await asyncio.sleep(0.5)
 
     with open("/dev/full", "wb") as full:
-        site.options = {"stderr": full}
+        site.options = {"stderr": full.fileno()}
         try:
             await site.restart()
             async with plain_http() as http, running(read_tail()):

@@ -17,6 +17,9 @@ from agentic_backend.agents.permissions import needs
 from agentic_backend.agents.runtime_context import current_context
 from agentic_backend.application_services import ApplicationServices, Purpose
 from agentic_backend.auth.user import User
+from agentic_backend.config.yaml.checked_yaml import checked_yaml
+from agentic_backend.config.yaml.located_yaml import ConfigError, ConfigProblem
+from agentic_backend.config.yaml.validation_problems import rule_broken
 from agentic_backend.errors import (
     AgenticError,
     AgentNotFound,
@@ -89,6 +92,8 @@ __all__ = [
     "ChatMessage",
     "Chore",
     "Command",
+    "ConfigError",
+    "ConfigProblem",
     "ContentFiltered",
     "ContextTooLong",
     "Document",
@@ -148,9 +153,11 @@ __all__ = [
     "absent",
     "application_of",
     "blocked",
+    "checked_yaml",
     "current_context",
     "emit_parts",
     "needs",
+    "rule_broken",
 ]
 
 
@@ -322,7 +329,7 @@ class Application:
     """The server sets it before `start`, for the methods below."""
 
     def __init__(self, settings: Any) -> None:
-        """`settings` is a `Settings`."""
+        """`settings` is a `Settings`. Raises ConfigError if a file that belongs to it is wrong."""
         self.settings = settings
 
     def calls(self) -> Sequence[Call]:

@@ -209,7 +209,10 @@ def _loaded(
             settings = target.Settings.model_validate(entry.settings)
         except ValidationError as error:
             return validation_problems(error, target.Settings, problem_of, ("settings",))
-        application = target(settings)
+        try:
+            application = target(settings)
+        except ConfigError as error:
+            return error.problems
         calls = declared_calls(application_id, application.calls(), declared_permissions(target.permissions))
         _require_free_paths(calls, others)
         parts = declared_parts(target.parts)

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 from support.glossary import PATH, Glossary
 from support.hostile_applications import Done
 from support.rest_client import plain_http
 from support.running_server import running_server
 
-from agentic_backend.application import Application, Call, Frame, User
+from agentic_backend.application import Application, ApplicationSettings, Call, Frame, User, checked_yaml
 from agentic_backend.config.loading import load_layers
 from agentic_backend.config.topics.applications import ApplicationEntry
 from agentic_backend.hosting.declared_calls import declared_calls
@@ -264,3 +265,38 @@ async def test_a_call_may_be_at_the_root_where_nobody_else_is(tmp_path: Path) ->
             assert foreign.status_code == 403
             document = (await http.get("/apps/rooted/openapi.json")).json()
             assert set(document["paths"]) == {"/api/run/{run}", "/apps/rooted/run"}
+
+
+class Motto(BaseModel):
+    """What a file of the application below holds."""
+
+    model_config = ConfigDict(extra="forbid")
+    words: str
+
+
+class Mottoes(Application):
+    """An application with a file of its own."""
+
+    id = "mottoes"
+    title = "Mottoes"
+    version = "1.0.0"
+
+    class Settings(ApplicationSettings):
+        file: Path
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__(settings)
+        self.motto = checked_yaml(settings.file, Motto)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("words: hurry\nword: up\n", "2:1: word: unknown key"), ("words: one\nwords: two\n", "2:1: words: duplicate key")],
+)
+def test_a_problem_in_a_file_of_its_own_has_its_place_there(tmp_path: Path, text: str, place: str) -> None:
+    file = tmp_path / "motto.yaml"
+    file.write_text(text)
+    entry = ApplicationEntry(class_path=f"{__name__}:Mottoes", settings={"file": str(file)})
+    found = load_applications([entry])
+    assert not found.loaded and found.refused == [entry.class_path]
+    assert str(found.problems[0]).startswith(f"{file}:{place}")

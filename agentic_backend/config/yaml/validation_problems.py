@@ -37,7 +37,7 @@ class ProblemAt(Protocol):
     def __call__(self, path: KeyPath, message: str, *, at_key: bool = False) -> ConfigProblem: ...
 
 
-def rule_broken(message: str, *at: str) -> PydanticCustomError:
+def rule_broken(message: str, *at: str | int) -> PydanticCustomError:
     """The error for a validator to raise if a rule across fields is broken; `at` is relative to its model."""
     return PydanticCustomError("rule_broken", "{message}", {"message": message, "at": at})
 

@@ -6,6 +6,8 @@ import pytest
 
 from agentic_backend.application import ConfigError
 from agentic_backend.applications.negotiation.packs.pack import SHIPPED, Pack, read_packs, unknown_required_slots
+from agentic_backend.config.topics.applications import ApplicationEntry
+from agentic_backend.hosting.loading import load_applications
 
 STRATEGY = """\
   - id: way_{0}
@@ -144,3 +146,12 @@ def test_a_case_begins_with_what_its_template_says(tmp_path: Path) -> None:
     assert [slot.id for slot in unknown_required_slots(template, snapshot)] == ["now"]
     answered = snapshot.model_copy(update={"slots": {"now": "900"}})
     assert unknown_required_slots(template, answered) == []
+
+
+def test_a_broken_pack_keeps_the_application_away_and_has_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "rent.yaml"
+    file.write_text("manifest:\n  id: rent\ntemplates: []\n")
+    class_path = "agentic_backend.applications.negotiation.application:Negotiation"
+    found = load_applications([ApplicationEntry(class_path=class_path, settings={"packs": [str(file)]})])
+    assert found.refused == [class_path]
+    assert f"{file}:3:12: templates: expected at least 1 value(s)" in map(str, found.problems)

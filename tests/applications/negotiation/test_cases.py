@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from agentic_backend.applications.negotiation.application import Negotiation
+from agentic_backend.applications.negotiation.packs.pack import SHIPPED, read_packs
 from agentic_backend.stores.base import Store
 from agentic_backend.testing import OpenedApplication, open_application
 from tests.stores.samples import a_session
@@ -75,7 +76,8 @@ async def test_no_answer_tells_of_a_strategy(ann: Ann) -> None:
     path = await ann.begin()
     told = [(await ann.client.get(each)).text for each in ("/packs", path, f"{path}/events")]
     told.append((await ann.client.post(f"{path}/answers", json={"slot": "market", "text": "60"})).text)
-    titles = ["Name a figure first", "anchor_first", "objective_standard", "name_alternative"]
+    packs = read_packs(sorted(SHIPPED.glob("*.yaml"))).values()
+    titles = [told for pack in packs for strategy in pack.strategies for told in (strategy.id, strategy.title)]
     assert [title for title in titles for text in told if title in text] == []
 
 

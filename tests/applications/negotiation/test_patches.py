@@ -177,3 +177,9 @@ def test_a_text_that_is_no_patch_is_refused_in_words(number: int) -> None:
     with pytest.raises(PatchRefused) as refused:
         patched(SNAPSHOT, parsed_patch(TEXTS[number]))
     assert 10 < len(str(refused.value)) < 400
+
+
+def test_copies_of_copies_end_at_the_bound_and_not_after_the_last() -> None:
+    doubling = [op("copy", f"/slots/c{number}", from_="/slots") for number in range(12)]
+    with pytest.raises(PatchRefused, match=r"operation \d+ makes the case larger than"):
+        patched(SNAPSHOT, [op("add", "/slots/a", value="x" * 300), *doubling])

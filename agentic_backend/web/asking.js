@@ -38,16 +38,18 @@ export class Asking {
   ask(text, given = null) {
     const { sessionId, transcript, loading, loadError } = this.state.now;
     const draft = this.drafts.of(sessionId);
-    const attachments = given ?? draft.attachments ?? [];
+    const isQuery = this.#isQuery(draft);
+    // A query takes none: they stay where they were attached.
+    const attachments = given ?? (isQuery ? [] : draft.attachments) ?? [];
     const written = given ? text : wholeText({ ...draft, text });
     const whole = written.trim() ? written : wordsFor(attachments);
     if (!whole || loadError) return false;
     const message = { id: randomId(), text: whole, attachments };
     const isQueued = loading || Boolean(ongoing(transcript));
-    if (isQueued && (draft.queued || this.#isQuery(draft))) return false;
+    if (isQueued && (draft.queued || isQuery)) return false;
     this.drafts.change(sessionId, {
       ...(draft.text === text && { text: "" }),
-      ...(!given && { attachments: [], pasted: undefined }),
+      ...(!given && { ...(!isQuery && { attachments: [] }), pasted: undefined }),
     });
     if (loading) this.#dueId = message.id;
     if (isQueued) this.drafts.change(sessionId, { queued: { ...message, at: Date.now() } });

@@ -118,6 +118,19 @@ async def test_files_go_without_words(page: ChatPage) -> None:
     await expect(page.by("message-user").get_by_test_id("file-chip")).to_contain_text("notes.md")
 
 
+async def test_files_stay_with_the_chat_that_is_kept_while_a_temporary_one_is_asked(page: ChatPage) -> None:
+    await choose(page, a_file("notes.md", b"# The word is Ampel"))
+    await expect(page.by("attached")).to_have_count(1)
+    # By its key: what is attached moves it.
+    await page.by("mode-query").press("Enter")
+    await expect(page.by("send")).to_be_disabled()
+    await page.asked("repeat after me: one")
+    await page.start_new_chat()
+    await expect(page.by("attached")).to_have_count(1)
+    await page.by("attached").get_by_role("button").click()
+    await expect(page.by("attached")).to_have_count(0)
+
+
 async def test_files_are_pasted_and_dropped(page: ChatPage) -> None:
     await give(page, "paste", ("pasted.txt", "text/plain", "from the clipboard"))
     await expect(page.by("attached")).to_have_count(1)

@@ -51,8 +51,9 @@ export const Composer = memo((properties) => {
     const { value } = area.current;
     if (sizeBeyond(wholeText({ ...draft, text: value }), limit)) return;
     const { files, isUploading } = attachments.now;
-    setDueWith(isUploading && (value.trim() || !answers) ? files : null);
-    if (isUploading) return;
+    const isAwaited = attaching && isUploading;
+    setDueWith(isAwaited && (value.trim() || !answers) ? files : null);
+    if (isAwaited) return;
     // What is typed before the page renders again belongs to the next message.
     if (!(answers ? conversation.answer(value) : conversation.send(value))) return;
     area.current.value = "";
@@ -83,7 +84,7 @@ export const Composer = memo((properties) => {
     conversation.draft(draft.pasted ? { pasted: undefined } : { text: "" });
     pasting.end();
   };
-  const hasFiles = uploads.some(({ error }) => !error) || draft.attachments?.some(({ app }) => !app);
+  const hasFiles = attaching && (uploads.some(({ error }) => !error) || draft.attachments?.some(({ app }) => !app));
   const isWritten = Boolean(text.trim() || (hasFiles && !answers));
   const mayQueue = running && isWritten;
   return html`<div class="composer-area">

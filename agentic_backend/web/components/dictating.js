@@ -17,7 +17,10 @@ export function useDictation({ area, sessionId, onWritten }) {
   const [problem, setProblem] = useState(null);
   const stop = useRef(() => {});
   const end = () => stop.current();
-  useEffect(() => end, [sessionId]);
+  useEffect(() => {
+    setProblem(null);
+    return end;
+  }, [sessionId]);
   const begin = async () => {
     let isWanted = true;
     stop.current = () => {

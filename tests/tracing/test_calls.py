@@ -16,7 +16,7 @@ from support.otlp_receiver import OtlpReceiver, otlp_receiver
 from support.providers.model_server import ModelServer, model_server
 from support.providers.reply import Reply
 from support.rest_client import PREFIX, plain_http, rest
-from support.running_server import RunningServer, running_server
+from support.running_server import EVERY_DOOR, RunningServer, running_server
 
 TRACE, SPAN, REQUEST_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "order-17"
 NAMED = {"X-Request-Id": REQUEST_ID, "traceparent": f"00-{TRACE}-{SPAN}-01"}
@@ -27,7 +27,7 @@ SERVER, CLIENT = 2, 3
 @asynccontextmanager
 async def traced(directory: Path, receiver: OtlpReceiver, **settings: Any) -> AsyncIterator[RunningServer]:
     tracing, quiet = {"endpoint": receiver.url}, {"enabled": False}
-    server = {"port": 0, "grace_s": 0.2}
+    server = {"port": 0, "grace_s": 0.2, "doors": EVERY_DOOR}
     more = {"tracing": tracing, "titles": quiet, "server": server, **settings}
     async with running_server(directory, settings=more) as running:
         yield running
@@ -135,8 +135,8 @@ async def test_an_exchange_is_beneath_the_call_that_asks_at_each_door(
                 lines = [json.loads(line) for line in (await http.get(f"{server.internal}/log")).text.splitlines()]
     [exchange] = receiver.exchanges()
     [call] = [span for span in receiver.spans if span.id == exchange.parent]
-    method = "ask" if door.is_socket else "POST"
-    assert (call.name, call.trace, call.parent, call.kind) == (f"{method} {door.path}", TRACE, SPAN, SERVER)
+    method, operation = "ask" if door.is_socket else "POST", door.path.replace("{agent}", "{id}")
+    assert (call.name, call.trace, call.parent, call.kind) == (f"{method} {operation}", TRACE, SPAN, SERVER)
     if not door.is_socket:
         assert answered["traceparent"] == f"00-{TRACE}-{call.id}-01"
     assert answered["x-request-id"] == REQUEST_ID
@@ -162,6 +162,7 @@ async def asked(server: RunningServer, door: Door, opened: Opened) -> dict[str, 
             return {name.lower(): value for name, value in client.socket.response.headers.raw_items()}
     headers = {"Authorization": "Bearer dev:alice", **NAMED}
     async with plain_http(base_url=server.address, headers=headers, timeout=PATIENCE_S) as http:
-        response = await http.post(door.path.format(id=opened.id), json=door.body(opened, "hello"))
+        path = door.path.format(id=opened.id, agent=opened.agent_id)
+        response = await http.post(path, json=door.body(opened, "hello"))
         assert response.status_code == 200, response.text
         return dict(response.headers)
